@@ -1,0 +1,35 @@
+"""Reading records back: bytes of one JSON line to a checked event.
+
+Recorded runs come from anyone, so nothing is trusted: each kind has its own strict decoder, a record that does
+not fit is an error for the caller to count, and a kind from a newer program is no error at all.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tcompile_tui.core.events import EVENT_TYPES, Event
+
+
+class BadRecordError(ValueError):
+    """The bytes are not a record of this schema."""
+
+
+class _Envelope(msgspec.Struct):
+    kind: str
+
+
+_PEEK = msgspec.json.Decoder(_Envelope)
+# strict=False reads the strings 'nan' and 'inf' where a float belongs.
+_DECODERS: dict[str, msgspec.json.Decoder[Event]] = {
+    event_type.kind: msgspec.json.Decoder(event_type, strict=False) for event_type in EVENT_TYPES
+}
+
+
+def decode_event(line: bytes) -> Event | None:
+    """One record, or None for a kind that this program does not know. Raises BadRecordError."""
+    try:
+        decoder = _DECODERS.get(_PEEK.decode(line).kind)
+        return decoder.decode(line) if decoder is not None else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRecordError(str(error)) from None

@@ -1,0 +1,549 @@
+"""Every record that goes over the wire and into `events.jsonl`.
+
+One frozen dataclass per kind. On disk and on the wire a record is a JSON object with `v` (the schema version),
+`kind`, and the fields. Readers skip kinds they do not know and count them, so that an old program opens a newer
+run. Times are seconds since the start of the run on one monotonic clock; `process` is the ordinal of the worker
+that speaks, 0 for the supervisor. A value that could not be had is None, never 0.
+
+Standard library only: the worker imports this module. Decoding lives in `core/codec.py`.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import math
+from dataclasses import dataclass, fields, is_dataclass
+from typing import ClassVar
+
+from .spec import Arm, Mode, Phase, RunSpec
+
+SCHEMA_VERSION = 1
+
+
+class Outcome(str, enum.Enum):
+    """How a worker process ended."""
+
+    OK = "ok"
+    ERROR = "error"  # it said what went wrong
+    KILLED = "killed"  # a signal that the supervisor did not send
+    EXITED = "exited"  # it left without its final record
+    TIMED_OUT = "timed-out"  # the supervisor ended it at a time limit
+    STOPPED = "stopped"  # the user asked
+
+
+class BlockRole(str, enum.Enum):
+    """Why a block of steps was run."""
+
+    WARMUP = "warmup"  # from the first call on, until steady
+    SETTLE = "settle"  # before pairs: bring an arm up, not compared
+    PAIR = "pair"  # one half of an eager/compiled pair
+
+
+class CompileStage(str, enum.Enum):
+    """What the compiler is doing, in the order in which it does it."""
+
+    FRAME = "frame"
+    DYNAMO = "dynamo tracing"
+    GUARDS = "guards"
+    BACKEND = "backend"
+    AOT = "AOTAutograd"
+    PARTITION = "partition"
+    CACHE_LOAD = "cache load"
+    FX_PASSES = "graph passes"
+    INDUCTOR = "Inductor"
+    LOWERING = "lowering"
+    SCHEDULING = "scheduling"
+    CODEGEN = "code generation"
+    KERNELS = "kernel compile"
+    KERNEL_LOAD = "kernel load"
+    AUTOTUNE = "autotune"
+    CUDAGRAPH = "cudagraph recording"
+    BACKWARD = "backward"
+
+
+class CacheKind(str, enum.Enum):
+    FX = "fx"
+    AOT_AUTOGRAD = "aot"
+
+
+class CacheOutcome(str, enum.Enum):
+    HIT = "hit"
+    MISS = "miss"
+    BYPASS = "bypass"
+
+
+class Level(str, enum.Enum):
+    INFO = "info"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """What every record has."""
+
+    kind: ClassVar[str] = ""
+    t_s: float
+    process: int = 0
+
+
+# ---------------------------------------------------------------- from the supervisor
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStarted(Event):
+    """The first record."""
+
+    kind: ClassVar[str] = "run_started"
+    run_id: str
+    spec: RunSpec
+    python: str
+    torch_version: str
+    device: str
+    device_name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseStarted(Event):
+    """A worker process starts; its records carry this record's `process`."""
+
+    kind: ClassVar[str] = "phase_started"
+    phase: Phase
+    mode: Mode | None = None
+    pid: int
+    limit_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseEnded(Event):
+    """A worker process is gone. `detail` says which signal, limit or exit status; `reclaimed` counts processes
+    that it left behind and that were killed."""
+
+    kind: ClassVar[str] = "phase_ended"
+    phase: Phase
+    mode: Mode | None = None
+    outcome: Outcome
+    seconds: float
+    detail: str = ""
+    reclaimed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuSample(Event):
+    """One NVML sample of the device under test; a field that the driver does not give is None."""
+
+    kind: ClassVar[str] = "gpu_sample"
+    utilisation_percent: float | None = None
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    sm_clock_mhz: float | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    temperature_c: float | None = None
+    throttle_reasons: tuple[str, ...] | None = None
+    other_pids: tuple[int, ...] | None = None
+    other_memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostSample(Event):
+    """CPU and memory of the host, and of the worker's process tree."""
+
+    kind: ClassVar[str] = "host_sample"
+    cpu_percent: float
+    load_1m: float | None = None
+    memory_used_bytes: int
+    memory_total_bytes: int
+    worker_cpu_percent: float | None = None
+    worker_rss_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notice(Event):
+    """One line that a person should read, from either side. `code` is stable, `text` is for people."""
+
+    kind: ClassVar[str] = "notice"
+    level: Level
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEnded(Event):
+    """The last record of a run that ended by itself."""
+
+    kind: ClassVar[str] = "run_ended"
+    decision: str
+    headline: str
+    exit_code: int
+
+
+# ---------------------------------------------------------------- from the worker
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportsDone(Event):
+    """Seconds spent in importing, by what was imported; `compiler` is what only a compiled run pays."""
+
+    kind: ClassVar[str] = "imports_done"
+    torch_s: float
+    compiler_s: float | None = None
+    target_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerReady(Event):
+    """Facts about the process that measures. `capabilities` names the compiler signals this torch gives."""
+
+    kind: ClassVar[str] = "worker_ready"
+    python_version: str
+    torch_version: str
+    cuda_version: str | None
+    device_name: str
+    sm_count: int | None = None
+    threads: int
+    matmul_precision: str
+    capabilities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """One tensor among the inputs: where it is in them, and what it is."""
+
+    path: str
+    dtype: str
+    shape: tuple[int, ...]
+    device: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelReady(Event):
+    """The model stands on its device with its inputs. `second_copy` tells how the other arm got its model."""
+
+    kind: ClassVar[str] = "model_ready"
+    class_name: str
+    file: str | None
+    line: int | None
+    parameters: int
+    parameter_bytes: int
+    training: bool
+    inputs: tuple[TensorInfo, ...]
+    input_batches: int
+    second_copy: str | None = None
+    optimizer: str | None = None
+    loss: str | None = None
+    forward_file: str | None = None
+    forward_line: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block(Event):
+    """Steps of one arm, timed without interruption and sent when the block was over.
+
+    `step_ns` is the time from one step boundary to the next: device time between events on CUDA, wall time on
+    CPU. `host_ns` is the time the host needed to issue each step (CUDA only). `wall_ns` covers the whole block
+    with its final synchronisation. `first_index` counts the arm's steps in this process from 0. `compiled_at`
+    lists the steps (by that count) in which the compiler worked. A block past the run folder's size limit has
+    `step_ns` empty and `summary_ns` = (min, median, max, sum).
+    """
+
+    kind: ClassVar[str] = "block"
+    arm: Arm
+    role: BlockRole
+    first_index: int
+    steps: int
+    step_ns: tuple[int, ...]
+    host_ns: tuple[int, ...] = ()
+    wall_ns: int
+    cpu_ns: int | None = None
+    involuntary_switches: int | None = None
+    compiled_at: tuple[int, ...] = ()
+    summary_ns: tuple[int, int, int, int] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryPeak(Event):
+    """Peak memory of one arm in its own process: first step (with compile or set-up) apart from steady steps."""
+
+    kind: ClassVar[str] = "memory_peak"
+    arm: Arm
+    first_allocated_bytes: int | None = None
+    steady_allocated_bytes: int | None = None
+    steady_reserved_bytes: int | None = None
+    host_rss_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class LeafComparison:
+    """One output tensor (or gradient), reduced to what the tolerance rules need. All over finite pairs.
+
+    `rms_*` are root mean squares; `max_abs_difference` is over all elements that are finite in both.
+    `new_nonfinite` counts elements that are finite in the reference only. `unequal` counts differing elements
+    of integer, boolean and plain Python leaves.
+    """
+
+    path: str
+    dtype: str
+    elements: int
+    same_structure: bool
+    rms_reference: float = 0.0
+    rms_difference: float = 0.0
+    max_abs_reference: float = 0.0
+    max_abs_difference: float = 0.0
+    allclose_violations: int = 0
+    new_nonfinite: int = 0
+    nan_in_both: int = 0
+    unequal: int = 0
+
+
+class ComparisonKind(str, enum.Enum):
+    EAGER_TWICE = "eager-twice"  # same inputs and state, other RNG seed: tells randomness from error
+    COMPILED = "compiled"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputsCompared(Event):
+    """Outputs (and for training, gradients) of two runs on the same inputs and state."""
+
+    kind: ClassVar[str] = "outputs_compared"
+    comparison: ComparisonKind
+    leaves: tuple[LeafComparison, ...]
+    leaves_left_out: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerFailed(Event):
+    """The worker could not go on. `file` and `line` are the innermost frame of the user's own code."""
+
+    kind: ClassVar[str] = "worker_failed"
+    stage: str
+    error_type: str
+    message: str
+    file: str | None = None
+    line: int | None = None
+    source: str | None = None
+    fault: str = "model"  # "input", "model", "compiler", "memory", "environment", "program"
+    traceback: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerDone(Event):
+    """The final record: only with it a worker's results count. `records_dropped` were too large to send."""
+
+    kind: ClassVar[str] = "worker_done"
+    records_dropped: int = 0
+
+
+# ---------------------------------------------------------------- from the compiler, through the worker
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileSpan(Event):
+    """A stage of the compiler begins or ends. `stage_name` is torch's own name for it."""
+
+    kind: ClassVar[str] = "compile_span"
+    begins: bool
+    stage: CompileStage
+    stage_name: str
+    compile_id: str | None = None
+    thread: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameStarted(Event):
+    """Dynamo starts on a Python frame. `compile_id` is "frame/attempt", for example "0/1"."""
+
+    kind: ClassVar[str] = "frame_started"
+    compile_id: str
+    function: str | None
+    file: str | None
+    line: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphCaptured(Event):
+    """Dynamo hands one graph to the backend."""
+
+    kind: ClassVar[str] = "graph_captured"
+    compile_id: str | None
+    ops: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeGenerated(Event):
+    """Inductor wrote one module: kernels to compile, library calls, operators without a kernel of its own."""
+
+    kind: ClassVar[str] = "code_generated"
+    compile_id: str | None
+    kernels: int
+    kernel_languages: tuple[str, ...]
+    library_calls: tuple[str, ...]
+    fallback_ops: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheLookup(Event):
+    """One look into the compiler's on-disk caches."""
+
+    kind: ClassVar[str] = "cache_lookup"
+    cache: CacheKind
+    outcome: CacheOutcome
+    compile_id: str | None = None
+    reason: str | None = None
+    saved_ms: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphBreak(Event):
+    """Dynamo stopped tracing. `file`:`line` is the innermost frame outside torch. `frame_dropped` means that
+    the whole function runs eager from now on."""
+
+    kind: ClassVar[str] = "graph_break"
+    compile_id: str | None
+    file: str | None
+    line: int | None
+    function: str | None = None
+    source: str | None = None
+    reason: str = ""
+    explanation: str | None = None
+    hints: tuple[str, ...] = ()
+    gb_id: str | None = None
+    url: str | None = None
+    frame_dropped: bool = False
+
+
+@dataclass(frozen=True)
+class GuardFailure:
+    """Why a cached entry did not fit: `entry` is its compile id, `where` the guard's origin in source."""
+
+    guard: str
+    entry: str | None = None
+    where: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recompiled(Event):
+    """A frame is compiled again."""
+
+    kind: ClassVar[str] = "recompiled"
+    compile_id: str | None
+    failures: tuple[GuardFailure, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DynamicShape(Event):
+    """A size that was a constant becomes a symbol."""
+
+    kind: ClassVar[str] = "dynamic_shape"
+    compile_id: str | None
+    name: str
+    reason: str | None = None
+    old: str | None = None
+    new: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameCompiled(Event):
+    """torch's own metrics at the end of one compile (forward or backward), in seconds. `fail_type` set means
+    that the frame was not compiled."""
+
+    kind: ClassVar[str] = "frame_compiled"
+    compile_id: str | None
+    backward: bool
+    function: str | None = None
+    file: str | None = None
+    line: int | None = None
+    ops: int | None = None
+    guards: int | None = None
+    fail_type: str | None = None
+    fail_reason: str | None = None
+    fail_file: str | None = None
+    fail_line: int | None = None
+    total_s: float | None = None
+    backend_s: float | None = None
+    inductor_s: float | None = None
+    codegen_s: float | None = None
+    cudagraph_skip_reason: str | None = None
+    logging_overhead_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecompileLimitHit(Event):
+    """A code object was recompiled too often: what is not cached yet runs eager from now on."""
+
+    kind: ClassVar[str] = "recompile_limit_hit"
+    compile_id: str | None
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudagraphSkipped(Event):
+    kind: ClassVar[str] = "cudagraph_skipped"
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompilerCallback(Event):
+    """torch's coarse compile callback; `trigger` is DYNAMO, LAZY_BACKWARD or CUDAGRAPH_RECORDING."""
+
+    kind: ClassVar[str] = "compiler_callback"
+    begins: bool
+    trigger: str | None
+    compile_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompilerWarning(Event):
+    kind: ClassVar[str] = "compiler_warning"
+    logger: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompilerSummary(Event):
+    """Counters at the end of the process, a second source beside the events. None: this torch has no such counter."""
+
+    kind: ClassVar[str] = "compiler_summary"
+    frames_seen: int | None
+    frames_compiled: int | None
+    unique_graphs: int | None
+    disabled_by: str | None
+    handler_s: float
+    handler_errors: int
+
+
+EVENT_TYPES: tuple[type[Event], ...] = (
+    RunStarted, PhaseStarted, PhaseEnded, GpuSample, HostSample, Notice, RunEnded,
+    ImportsDone, WorkerReady, ModelReady, Block, MemoryPeak, OutputsCompared, WorkerFailed, WorkerDone,
+    CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
+    FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,
+)  # fmt: skip
+
+
+def encode_event(event: Event) -> bytes:
+    """One record as a single line of JSON in UTF-8, without the line end."""
+    body = {"v": SCHEMA_VERSION, "kind": event.kind, **_plain_fields(event)}
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8")
+
+
+def _plain_fields(value: object) -> dict[str, object]:
+    return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}  # type: ignore[arg-type]
+
+
+def _plain(value: object) -> object:
+    """A value as JSON knows it. NaN and the infinities, which JSON lacks, travel as the strings 'nan', 'inf' and
+    '-inf'; lone surrogates (from undecodable file names), which UTF-8 lacks, as their escapes."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, (bool, int)) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else repr(value)
+    if isinstance(value, (tuple, list)):
+        return value if value and type(value[0]) is int else [_plain(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain_fields(value)
+    raise TypeError(f"a record cannot hold a {type(value).__name__}")

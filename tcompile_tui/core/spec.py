@@ -1,0 +1,311 @@
+"""What to run: one grammar for the command line, the form and the recorded run.
+
+Standard library only: the worker imports this module.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import PurePath
+
+INTEGER_DTYPES = ("int8", "int16", "int32", "int64", "uint8")
+FLOATING_DTYPES = ("float16", "bfloat16", "float32", "float64")
+COMPLEX_DTYPES = ("complex64", "complex128")
+DTYPES = (*FLOATING_DTYPES, *INTEGER_DTYPES, "bool", *COMPLEX_DTYPES)
+DTYPE_ALIASES = {
+    "half": "float16", "float": "float32", "double": "float64", "short": "int16", "int": "int32", "long": "int64",
+    "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
+    "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "fp16": "float16", "fp32": "float32",
+}  # fmt: skip
+
+ASSUMED_PLAN_HOURS = 24.0
+
+
+class SpecError(ValueError):
+    """Something the user wrote cannot be understood; the message is one line for them."""
+
+
+class Task(str, enum.Enum):
+    INFER = "infer"
+    TRAIN = "train"
+
+
+class Mode(str, enum.Enum):
+    """The `mode` of torch.compile."""
+
+    DEFAULT = "default"
+    REDUCE_OVERHEAD = "reduce-overhead"
+    MAX_AUTOTUNE = "max-autotune"
+    MAX_AUTOTUNE_NO_CUDAGRAPHS = "max-autotune-no-cudagraphs"
+
+
+class Phase(str, enum.Enum):
+    """The parts of a run; each is a process of its own."""
+
+    PREFLIGHT = "preflight"
+    EAGER = "eager"
+    COLD = "cold"
+    WARM = "warm"
+
+
+class Arm(str, enum.Enum):
+    """One side of the comparison."""
+
+    EAGER = "eager"
+    COMPILED = "compiled"
+
+
+class Preset(str, enum.Enum):
+    """How much time a run may take, and with it how sure it can be."""
+
+    SMOKE = "smoke"
+    QUICK = "quick"
+    STANDARD = "standard"
+    THOROUGH = "thorough"
+
+    @property
+    def budget_s(self) -> float:
+        return {"smoke": 120.0, "quick": 300.0, "standard": 900.0, "thorough": 3600.0}[self.value]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A model: `path/file.py[:Name]` or `package.module:Name`. Exactly one of `path` and `module` is set."""
+
+    path: str | None
+    module: str | None
+    name: str | None
+
+    def __str__(self) -> str:
+        where = self.path or self.module or ""
+        return f"{where}:{self.name}" if self.name else where
+
+    @property
+    def label(self) -> str:
+        """A short name for lists and folder names."""
+        stem = PurePath(self.path).stem if self.path else (self.module or "").rpartition(".")[2]
+        return f"{stem}-{self.name}" if self.name and self.name != stem else stem
+
+
+_DOTTED = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
+
+
+def parse_target(text: str) -> Target:
+    """Read TARGET. Raises SpecError; does not look at the disk."""
+    text = text.strip()
+    if not text:
+        raise SpecError("no model given: write a file (model.py), file:Name, or package.module:Name")
+    where, colon, name = text.rpartition(":")
+    if not colon or "/" in name or name.endswith((".py", ".ipynb")):
+        where, name = text, ""
+    if colon and where != text and not _DOTTED.match(name):
+        raise SpecError(f"'{name}' in '{text}' is not a name: write {where}:ClassOrFunction")
+    if where.endswith(".ipynb"):
+        raise SpecError(f"{where} is a notebook: export it first (jupyter nbconvert --to script {where})")
+    if where.endswith(".py") or "/" in where:
+        return Target(path=where, module=None, name=name or None)
+    if _DOTTED.match(where):
+        if not name:
+            raise SpecError(f"'{where}' names no model: write {where}:ClassOrFunction, or a path that ends in .py")
+        return Target(path=None, module=where, name=name)
+    raise SpecError(f"'{text}' is neither a Python file nor package.module:Name")
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One input tensor: dtype, shape and, for integers, the half-open range its values are drawn from."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    name: str | None = None
+    low: int | None = None
+    high: int | None = None
+
+    def __str__(self) -> str:
+        values = "" if self.low is None else f"<{self.low},{self.high}>"
+        return f"{self.name + '=' if self.name else ''}{self.dtype}[{','.join(map(str, self.shape))}]{values}"
+
+
+_TENSOR = re.compile(
+    r"^\s*(?:(?P<name>[^=\[\]<>]*?)\s*=)?\s*(?P<dtype>[A-Za-z_][\w.]*)\s*\[(?P<shape>[^\]]*)\]\s*(?:<(?P<range>[^>]*)>)?\s*$"
+)
+
+
+def parse_tensor(text: str) -> TensorSpec:
+    """Read one `--input`: `[name=]dtype[shape][<low,high>]`, for example `ids=int64[4,512]<0,50257>`.
+
+    Raises SpecError with the part that is wrong.
+    """
+    match = _TENSOR.match(text)
+    if match is None:
+        raise SpecError(f"cannot read the input '{text}': write name=float32[4,3,224,224] or ids=int64[4,512]<0,50257>")
+    name = match["name"].strip() if match["name"] is not None else None
+    if name is not None and not name.isidentifier():
+        raise SpecError(f"'{name}' in '{text}' is not a parameter name")
+    written = match["dtype"].removeprefix("torch.")
+    dtype = DTYPE_ALIASES.get(written, written)
+    if dtype not in DTYPES:
+        raise SpecError(f"unknown dtype '{written}' in '{text}': one of {', '.join(DTYPES)}")
+    shape = tuple(_parse_size(size, text) for size in match["shape"].split(",")) if match["shape"].strip() else ()
+    low, high = _parse_range(match["range"], dtype, text)
+    return TensorSpec(dtype, shape, name, low, high)
+
+
+def _parse_size(size: str, text: str) -> int:
+    size = size.strip()
+    if not (size.isascii() and size.isdigit()):
+        raise SpecError(f"'{size}' in '{text}' is not a size: sizes are whole numbers from 0 up")
+    return int(size)
+
+
+def _parse_range(written: str | None, dtype: str, text: str) -> tuple[int | None, int | None]:
+    if written is None:
+        return None, None
+    if dtype not in INTEGER_DTYPES:
+        raise SpecError(f"a range in '{text}' needs an integer dtype, not {dtype}")
+    try:
+        low, high = (int(bound) for bound in written.split(","))
+    except ValueError:
+        raise SpecError(f"cannot read the range '<{written}>' in '{text}': write <0,50257>") from None
+    bits = int(re.sub(r"\D", "", dtype))
+    smallest, largest = (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    if low >= high:
+        raise SpecError(f"the range <{low},{high}> in '{text}' is empty: the upper bound is not included")
+    if low < smallest or high - 1 > largest:
+        raise SpecError(f"the range <{low},{high}> in '{text}' does not fit into {dtype}")
+    return low, high
+
+
+def parse_inputs(texts: list[str] | tuple[str, ...]) -> tuple[TensorSpec, ...]:
+    """Read every `--input`; positional ones come before named ones, a name comes once."""
+    specs = tuple(parse_tensor(text) for text in texts)
+    names = [spec.name for spec in specs if spec.name]
+    for name in names:
+        if names.count(name) > 1:
+            raise SpecError(f"the input '{name}' is given twice")
+    first_named = next((i for i, spec in enumerate(specs) if spec.name), len(specs))
+    for spec in specs[first_named:]:
+        if not spec.name:
+            raise SpecError(f"the input '{spec}' has no name but follows one that has: put it first")
+    return specs
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The run the user means to do: a number of steps, or hours of eager running.
+
+    With neither given, the decision is for ASSUMED_PLAN_HOURS of eager steps and says so.
+    """
+
+    steps: int | None = None
+    hours: float | None = None
+
+    @property
+    def assumed(self) -> bool:
+        return self.steps is None and self.hours is None
+
+    def steps_at(self, eager_step_s: float) -> float:
+        """Planned steps, given the eager time of one step in seconds."""
+        if self.steps is not None:
+            return float(self.steps)
+        return (self.hours if self.hours is not None else ASSUMED_PLAN_HOURS) * 3600.0 / eager_step_s
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """Everything that decides what is measured. `task` None means: as the file says, else infer."""
+
+    target: Target
+    inputs: tuple[TensorSpec, ...] = ()
+    task: Task | None = None
+    modes: tuple[Mode, ...] = (Mode.DEFAULT,)
+    device: str = "auto"
+    dtype: str | None = None
+    amp: str | None = None
+    plan: Plan = Plan()
+    preset: Preset = Preset.STANDARD
+    budget_s: float = Preset.STANDARD.budget_s
+
+
+_DEVICE = re.compile(r"^(auto|cpu|cuda|cuda:\d+)$")
+
+
+def parse_device(text: str) -> str:
+    """`cpu`, `cuda`, `cuda:N`; `auto` picks CUDA where there is one."""
+    if not _DEVICE.match(text):
+        raise SpecError(f"unknown device '{text}': cpu, cuda or cuda:N")
+    return text
+
+
+def parse_dtype(text: str) -> str:
+    """The dtype for parameters and floating inputs."""
+    dtype = DTYPE_ALIASES.get(text, text)
+    if dtype not in FLOATING_DTYPES:
+        raise SpecError(f"unknown dtype '{text}' for the model: one of {', '.join(FLOATING_DTYPES)}")
+    return dtype
+
+
+def order_modes(modes: list[Mode] | tuple[Mode, ...]) -> tuple[Mode, ...]:
+    """Each mode once, cheapest to compile first, so that an early answer exists before the slow ones."""
+    return tuple(mode for mode in Mode if mode in modes) or (Mode.DEFAULT,)
+
+
+def command_line(spec: RunSpec) -> str:
+    """The `tcompile-tui run ...` that a person would type for `spec`, with nothing that is a default."""
+    words = ["tcompile-tui", "run", str(spec.target)]
+    for tensor in spec.inputs:
+        words += ["--input", str(tensor)]
+    if spec.task is not None:
+        words += ["--task", spec.task.value]
+    if spec.modes != (Mode.DEFAULT,):
+        for mode in spec.modes:
+            words += ["--mode", mode.value]
+    if spec.device != "auto":
+        words += ["--device", spec.device]
+    if spec.dtype is not None:
+        words += ["--dtype", spec.dtype]
+    if spec.amp is not None:
+        words += ["--amp", spec.amp]
+    if spec.plan.steps is not None:
+        words += ["--planned-steps", str(spec.plan.steps)]
+    if spec.plan.hours is not None:
+        words += ["--planned-hours", f"{spec.plan.hours:g}"]
+    if spec.preset is not Preset.STANDARD:
+        words += ["--preset", spec.preset.value]
+    if spec.budget_s != spec.preset.budget_s:
+        words += ["--budget", f"{spec.budget_s:g}"]
+    return shlex.join(words)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one worker process has to do; the first frame it reads.
+
+    `source` is the file or dotted module to import, `qualified_name` what to take from it, `import_root` the
+    folder that goes first on sys.path. `run_start_ns` is the run's start on the monotonic clock, so that every
+    process counts the same seconds. `cache_root` is the private folder that the compiler's caches must lie in.
+    """
+
+    phase: Phase
+    mode: Mode | None
+    spec: RunSpec
+    process: int
+    run_start_ns: int
+    source_path: str | None
+    source_module: str | None
+    qualified_name: str
+    import_root: str
+    argv: tuple[str, ...]
+    cache_root: str
+    warmup_budget_s: float
+    pair_budget_s: float
+    shutdown_grace_s: float = 5.0
+
+
+class Command(str, enum.Enum):
+    """What the supervisor may tell a worker after its job; read between blocks only."""
+
+    FINISH_LOOP = "finish-loop"

@@ -1,0 +1,1 @@
+"""Beside the worker: spawn, watch, sample, record, kill."""

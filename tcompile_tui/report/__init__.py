@@ -1,0 +1,1 @@
+"""A decided run as text: for a terminal, a file, a program."""

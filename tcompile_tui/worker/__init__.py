@@ -1,0 +1,1 @@
+"""The measured process: the only part that imports torch and the user's code."""
