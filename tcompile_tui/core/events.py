@@ -11,10 +11,10 @@ Standard library only: the worker imports this module. Decoding lives in `core/c
 from __future__ import annotations
 
 import enum
-import json
 import math
-from dataclasses import dataclass, fields, is_dataclass
-from typing import ClassVar
+from dataclasses import dataclass, fields, is_dataclass, replace
+from json import JSONEncoder
+from typing import ClassVar, TypeVar
 
 from .spec import Arm, Mode, Phase, RunSpec
 
@@ -38,6 +38,14 @@ class BlockRole(str, enum.Enum):
     WARMUP = "warmup"  # from the first call on, until steady
     SETTLE = "settle"  # before pairs: bring an arm up, not compared
     PAIR = "pair"  # one half of an eager/compiled pair
+
+
+class Steadiness(str, enum.Enum):
+    """What the steady-state gate says of an arm's warm-up."""
+
+    WARMING_UP = "warming up"
+    STEADY = "steady"
+    NOISE_LIMITED = "noise-limited"  # no steady level in the budget: only the paired ratio can be trusted
 
 
 class CompileStage(str, enum.Enum):
@@ -80,11 +88,19 @@ class Level(str, enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """What every record has."""
+    """What every record has; `stamp` fills it in when the record is sent."""
 
     kind: ClassVar[str] = ""
-    t_s: float
+    t_s: float = 0.0
     process: int = 0
+
+
+AnyEvent = TypeVar("AnyEvent", bound=Event)
+
+
+def stamp(event: AnyEvent, t_s: float, process: int) -> AnyEvent:
+    """The same record, with its time and its sender."""
+    return replace(event, t_s=t_s, process=process)
 
 
 # ---------------------------------------------------------------- from the supervisor
@@ -126,6 +142,20 @@ class PhaseEnded(Event):
     seconds: float
     detail: str = ""
     reclaimed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SteadyJudged(Event):
+    """The gate's judgement of one arm's warm-up in one worker process. Steps from `start_index` on are steady to
+    within `bound` (a relative change between the halves of the window); None where no window was judged."""
+
+    kind: ClassVar[str] = "steady_judged"
+    of_process: int
+    arm: Arm
+    steadiness: Steadiness
+    start_index: int | None = None
+    bound: float | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,13 +273,17 @@ class Block(Event):
     `step_ns` is the time from one step boundary to the next: device time between events on CUDA, wall time on
     CPU. `host_ns` is the time the host needed to issue each step (CUDA only). `wall_ns` covers the whole block
     with its final synchronisation. `first_index` counts the arm's steps in this process from 0. `compiled_at`
-    lists the steps (by that count) in which the compiler worked. A block past the run folder's size limit has
-    `step_ns` empty and `summary_ns` = (min, median, max, sum).
+    lists the steps (by that count) in which the compiler worked. `loop` is the ordinal of the worker's loop that
+    ran the block, `pair` that of the pair. The first steps of a PAIR block, right after the switch of arms, are
+    in it but not compared. A block past the run folder's size limit has `step_ns` empty and
+    `summary_ns` = (min, median, max, sum).
     """
 
     kind: ClassVar[str] = "block"
     arm: Arm
     role: BlockRole
+    loop: int = 0
+    pair: int | None = None
     first_index: int
     steps: int
     step_ns: tuple[int, ...]
@@ -513,18 +547,21 @@ class CompilerSummary(Event):
 
 
 EVENT_TYPES: tuple[type[Event], ...] = (
-    RunStarted, PhaseStarted, PhaseEnded, GpuSample, HostSample, Notice, RunEnded,
+    RunStarted, PhaseStarted, PhaseEnded, SteadyJudged, GpuSample, HostSample, Notice, RunEnded,
     ImportsDone, WorkerReady, ModelReady, Block, MemoryPeak, OutputsCompared, WorkerFailed, WorkerDone,
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,
 )  # fmt: skip
 
 
+# Bound here, so that user code which patches the json module cannot change what is recorded.
+_ENCODER = JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
 def encode_event(event: Event) -> bytes:
     """One record as a single line of JSON in UTF-8, without the line end."""
     body = {"v": SCHEMA_VERSION, "kind": event.kind, **_plain_fields(event)}
-    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8")
+    return _ENCODER.encode(body).encode("utf-8")
 
 
 def _plain_fields(value: object) -> dict[str, object]:

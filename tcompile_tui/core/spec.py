@@ -302,10 +302,15 @@ class Job:
     cache_root: str
     warmup_budget_s: float
     pair_budget_s: float
-    shutdown_grace_s: float = 5.0
+    max_pairs: int
+    eager_peak_bytes: int | None = None
 
 
-class Command(str, enum.Enum):
-    """What the supervisor may tell a worker after its job; read between blocks only."""
+@dataclass(frozen=True)
+class FinishLoop:
+    """The supervisor has seen enough: end loop number `loop` after the block in hand; EVERY_LOOP ends all."""
 
-    FINISH_LOOP = "finish-loop"
+    loop: int
+
+
+EVERY_LOOP = -1

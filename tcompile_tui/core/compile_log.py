@@ -1,0 +1,216 @@
+"""What the compiler did in one worker process, accumulated from its records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import singledispatchmethod
+
+from tcompile_tui.core import events as ev
+
+_MAX_RECOMPILES_KEPT = 200
+_MAX_WARNINGS_KEPT = 100
+
+
+@dataclass(frozen=True)
+class OpenStage:
+    """A stage that has begun and not ended."""
+
+    stage: ev.CompileStage
+    stage_name: str
+    compile_id: str | None
+    since_s: float
+
+
+@dataclass(frozen=True)
+class FrameState:
+    """One frame that Dynamo worked on; `compile_id` is "frame/attempt"."""
+
+    compile_id: str
+    function: str | None
+    file: str | None
+    line: int | None
+    started_s: float
+    ended_s: float | None = None
+    graphs: int = 0
+    ops: int = 0
+    kernels: int = 0
+    fail_type: str | None = None
+    fail_reason: str | None = None
+
+
+@dataclass(frozen=True)
+class BreakSite:
+    """One place where Dynamo stops tracing, however often it was told."""
+
+    first: ev.GraphBreak
+    times: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.first.file}:{self.first.line}" if self.first.file else "an unknown place"
+
+
+@dataclass
+class CompileLog:
+    """Counts and lists; everything starts empty, and `heard_anything` tells silence from zero."""
+
+    frames: dict[str, FrameState] = field(default_factory=dict)
+    open_stages: dict[int, list[OpenStage]] = field(default_factory=dict)
+    seconds_by_stage: dict[ev.CompileStage, float] = field(default_factory=dict)
+    break_sites: dict[tuple[str | None, int | None, str], BreakSite] = field(default_factory=dict)
+    recompiles: list[ev.Recompiled] = field(default_factory=list)
+    recompile_count: int = 0
+    dynamic_shapes: list[ev.DynamicShape] = field(default_factory=list)
+    limit_hits: list[ev.RecompileLimitHit] = field(default_factory=list)
+    cache_counts: dict[tuple[ev.CacheKind, ev.CacheOutcome], int] = field(default_factory=dict)
+    cudagraph_recordings: int = 0
+    cudagraph_skips: list[str] = field(default_factory=list)
+    fallback_ops: dict[str, int] = field(default_factory=dict)
+    warnings: list[ev.CompilerWarning] = field(default_factory=list)
+    graphs: int = 0
+    ops: int = 0
+    kernels: int = 0
+    autotunes: int = 0
+    last_frame_id: str | None = None
+    summary: ev.CompilerSummary | None = None
+
+    @singledispatchmethod
+    def apply(self, event: ev.Event) -> None:
+        """Take in one compiler record; other records are ignored."""
+
+    @property
+    def current_stages(self) -> tuple[OpenStage, ...]:
+        """The open stages of the busiest thread, outermost first; empty when the compiler is idle."""
+        return max((tuple(stack) for stack in self.open_stages.values()), key=len, default=())
+
+    @property
+    def current_frame(self) -> FrameState | None:
+        stages = self.current_stages
+        ids = [stage.compile_id for stage in reversed(stages) if stage.compile_id] + [self.last_frame_id]
+        return next((self.frames[i] for i in ids if i in self.frames), None) if stages else None
+
+    @property
+    def dropped_frames(self) -> tuple[FrameState, ...]:
+        """Frames that run eager as a whole. The recompile limit is told apart."""
+        return tuple(
+            frame
+            for frame in self.frames.values()
+            if frame.fail_type and "limit exceeded" not in (frame.fail_reason or "") and "Limit" not in frame.fail_type
+        )
+
+    @property
+    def compiled_anything(self) -> bool:
+        return self.graphs > 0 or any(count for (_, o), count in self.cache_counts.items() if o is ev.CacheOutcome.HIT)
+
+    @property
+    def compiler_active(self) -> bool:
+        """Was there any sign of the compiler at all?"""
+        return bool(self.frames or self.graphs or self.cache_counts)
+
+    def cache_count(self, outcome: ev.CacheOutcome) -> int:
+        return sum(count for (_, told), count in self.cache_counts.items() if told is outcome)
+
+    # ------------------------------------------------------------ one method a record
+
+    @apply.register
+    def _span(self, event: ev.CompileSpan) -> None:
+        stack = self.open_stages.setdefault(event.thread, [])
+        if event.begins:
+            stack.append(OpenStage(event.stage, event.stage_name, event.compile_id, event.t_s))
+            self.autotunes += event.stage is ev.CompileStage.AUTOTUNE
+            self.cudagraph_recordings += event.stage_name == "CUDAGraphNode.record"
+            return
+        for depth in range(len(stack) - 1, -1, -1):
+            if stack[depth].stage_name == event.stage_name:
+                ended = stack[depth]
+                del stack[depth:]
+                if all(outer.stage is not ended.stage for outer in stack):  # nested spans of one stage count once
+                    spent = self.seconds_by_stage.get(ended.stage, 0.0) + event.t_s - ended.since_s
+                    self.seconds_by_stage[ended.stage] = spent
+                break
+        if not stack:
+            del self.open_stages[event.thread]
+
+    @apply.register
+    def _frame_started(self, event: ev.FrameStarted) -> None:
+        self.last_frame_id = event.compile_id
+        self.frames[event.compile_id] = FrameState(
+            event.compile_id, event.function, event.file, event.line, started_s=event.t_s
+        )
+
+    @apply.register
+    def _graph(self, event: ev.GraphCaptured) -> None:
+        self.graphs += 1
+        self.ops += event.ops or 0
+        frame = self.frames.get(event.compile_id or "")
+        if frame is not None:
+            self.frames[frame.compile_id] = replace(frame, graphs=frame.graphs + 1, ops=frame.ops + (event.ops or 0))
+
+    @apply.register
+    def _code(self, event: ev.CodeGenerated) -> None:
+        self.kernels += event.kernels
+        for op in event.fallback_ops:
+            self.fallback_ops[op] = self.fallback_ops.get(op, 0) + 1
+        frame = self.frames.get(event.compile_id or "")
+        if frame is not None:
+            self.frames[frame.compile_id] = replace(frame, kernels=frame.kernels + event.kernels)
+
+    @apply.register
+    def _cache(self, event: ev.CacheLookup) -> None:
+        key = (event.cache, event.outcome)
+        self.cache_counts[key] = self.cache_counts.get(key, 0) + 1
+
+    @apply.register
+    def _break(self, event: ev.GraphBreak) -> None:
+        key = (event.file, event.line, event.reason)
+        seen = self.break_sites.get(key)
+        self.break_sites[key] = BreakSite(seen.first if seen else event, (seen.times if seen else 0) + 1)
+
+    @apply.register
+    def _recompiled(self, event: ev.Recompiled) -> None:
+        self.recompile_count += 1
+        if len(self.recompiles) < _MAX_RECOMPILES_KEPT:
+            self.recompiles.append(event)
+
+    @apply.register
+    def _dynamic(self, event: ev.DynamicShape) -> None:
+        if len(self.dynamic_shapes) < _MAX_RECOMPILES_KEPT:
+            self.dynamic_shapes.append(event)
+
+    @apply.register
+    def _compiled(self, event: ev.FrameCompiled) -> None:
+        if event.cudagraph_skip_reason:
+            self._note_skip(event.cudagraph_skip_reason)
+        frame = self.frames.get(event.compile_id or "")
+        if frame is not None and not event.backward:
+            self.frames[frame.compile_id] = replace(
+                frame, ended_s=event.t_s, fail_type=event.fail_type, fail_reason=event.fail_reason
+            )
+
+    @apply.register
+    def _limit(self, event: ev.RecompileLimitHit) -> None:
+        if len(self.limit_hits) < _MAX_RECOMPILES_KEPT:
+            self.limit_hits.append(event)
+
+    @apply.register
+    def _skip(self, event: ev.CudagraphSkipped) -> None:
+        self._note_skip(event.reason)
+
+    def _note_skip(self, reason: str) -> None:
+        if reason not in self.cudagraph_skips and len(self.cudagraph_skips) < _MAX_WARNINGS_KEPT:
+            self.cudagraph_skips.append(reason)
+
+    @apply.register
+    def _callback(self, event: ev.CompilerCallback) -> None:
+        if event.begins and event.trigger == "CUDAGRAPH_RECORDING" and not self.cudagraph_recordings:
+            self.cudagraph_recordings += 1
+
+    @apply.register
+    def _warning(self, event: ev.CompilerWarning) -> None:
+        if len(self.warnings) < _MAX_WARNINGS_KEPT:
+            self.warnings.append(event)
+
+    @apply.register
+    def _summary(self, event: ev.CompilerSummary) -> None:
+        self.summary = event
+

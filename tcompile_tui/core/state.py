@@ -1,0 +1,263 @@
+"""RunState: the one place where records become what a person sees.
+
+Everything is kept by worker process, because a process is the unit of measuring: it has a phase, a mode, caches
+that were cold or warm, and arms with step times. Views by mode are methods.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from functools import singledispatchmethod
+
+from tcompile_tui.core import events as ev
+from tcompile_tui.core.compile_log import CompileLog
+from tcompile_tui.core.pairs import DISCARDED_AFTER_SWITCH, Pair, SpeedupInterval, make_pair, paired_interval
+from tcompile_tui.core.series import StepSeries
+from tcompile_tui.core.spec import Arm, Mode, Phase
+
+_SAMPLES_KEPT = 1_200  # four minutes at five samples a second
+
+
+@dataclass
+class ArmSteps:
+    """One arm in one process. `series` holds every step in order; the warm-up comes first."""
+
+    series: StepSeries = field(default_factory=StepSeries)
+    warmup_steps: int = 0
+    warmup_wall_ns: int = 0
+    first_step_ns: int | None = None
+    compiled_at: list[int] = field(default_factory=list)
+    recent_step_ns: float | None = None
+    host_share: float | None = None
+    steadiness: ev.Steadiness = ev.Steadiness.WARMING_UP
+    steady_from: int | None = None
+    steady_bound: float | None = None
+
+
+@dataclass
+class ProcessState:
+    """One worker process, from its start to its end."""
+
+    process: int
+    phase: Phase
+    mode: Mode | None
+    pid: int
+    started_s: float
+    limit_s: float
+    ended: ev.PhaseEnded | None = None
+    facts: ev.WorkerReady | None = None
+    imports: ev.ImportsDone | None = None
+    model: ev.ModelReady | None = None
+    failure: ev.WorkerFailed | None = None
+    done: bool = False
+    arms: dict[Arm, ArmSteps] = field(default_factory=dict)
+    memory: dict[Arm, ev.MemoryPeak] = field(default_factory=dict)
+    comparisons: dict[ev.ComparisonKind, ev.OutputsCompared] = field(default_factory=dict)
+    compile: CompileLog = field(default_factory=CompileLog)
+    pairs: list[Pair] = field(default_factory=list)
+    pair_compiles: int = 0
+    _half_pair: ev.Block | None = None
+    _interval: SpeedupInterval | None = None
+    _interval_pairs: int = 0
+
+    @property
+    def running(self) -> bool:
+        return self.ended is None
+
+    def arm(self, arm: Arm) -> ArmSteps:
+        return self.arms.setdefault(arm, ArmSteps())
+
+    @property
+    def interval(self) -> SpeedupInterval | None:
+        """The paired speedup so far; None below the smallest number of pairs that gives one."""
+        if self._interval_pairs != len(self.pairs):
+            self._interval = paired_interval([pair.log_ratio for pair in self.pairs])
+            self._interval_pairs = len(self.pairs)
+        return self._interval
+
+
+@dataclass
+class RunState:
+    """A run as far as its records tell. `apply` every record in order; nothing else changes it."""
+
+    run: ev.RunStarted | None = None
+    ended: ev.RunEnded | None = None
+    processes: dict[int, ProcessState] = field(default_factory=dict)
+    gpu: deque[ev.GpuSample] = field(default_factory=lambda: deque(maxlen=_SAMPLES_KEPT))
+    host: deque[ev.HostSample] = field(default_factory=lambda: deque(maxlen=_SAMPLES_KEPT))
+    notices: list[ev.Notice] = field(default_factory=list)
+    now_s: float = 0.0
+    events: int = 0
+
+    # ------------------------------------------------------------ views
+
+    @property
+    def current(self) -> ProcessState | None:
+        """The worker that runs now."""
+        return next((process for process in reversed(self.processes.values()) if process.running), None)
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        return self.run.spec.modes if self.run is not None else ()
+
+    def process_of(self, phase: Phase, mode: Mode | None = None) -> ProcessState | None:
+        """The latest process of a phase (and mode, for the compiled phases)."""
+        found = [p for p in self.processes.values() if p.phase is phase and (mode is None or p.mode is mode)]
+        return found[-1] if found else None
+
+    @property
+    def eager_step_ns(self) -> float | None:
+        """The eager arm's step time: from the latest process that ran it."""
+        for process in reversed(self.processes.values()):
+            arm = process.arms.get(Arm.EAGER)
+            if arm is not None and arm.recent_step_ns is not None:
+                return arm.recent_step_ns
+        return None
+
+    # ------------------------------------------------------------ records
+
+    def apply(self, event: ev.Event) -> None:
+        """Take in one record. A record that does not fit (of a worker that never started) is ignored."""
+        self.events += 1
+        self.now_s = max(self.now_s, event.t_s)
+        process = self.processes.get(event.process)
+        if process is not None:
+            process.compile.apply(event)
+        self._apply(event)
+
+    @singledispatchmethod
+    def _apply(self, event: ev.Event) -> None:
+        pass
+
+    @_apply.register
+    def _run_started(self, event: ev.RunStarted) -> None:
+        self.run = event
+
+    @_apply.register
+    def _run_ended(self, event: ev.RunEnded) -> None:
+        self.ended = event
+
+    @_apply.register
+    def _phase_started(self, event: ev.PhaseStarted) -> None:
+        self.processes[event.process] = ProcessState(
+            event.process, event.phase, event.mode, event.pid, started_s=event.t_s, limit_s=event.limit_s
+        )
+
+    @_apply.register
+    def _phase_ended(self, event: ev.PhaseEnded) -> None:
+        process = self.processes.get(event.process)
+        if process is not None:
+            process.ended = event
+            process.compile.open_stages.clear()
+
+    @_apply.register
+    def _gpu(self, event: ev.GpuSample) -> None:
+        self.gpu.append(event)
+
+    @_apply.register
+    def _host(self, event: ev.HostSample) -> None:
+        self.host.append(event)
+
+    @_apply.register
+    def _notice(self, event: ev.Notice) -> None:
+        self.notices.append(event)
+
+    @_apply.register
+    def _steady(self, event: ev.SteadyJudged) -> None:
+        process = self.processes.get(event.of_process)
+        if process is not None:
+            arm = process.arm(event.arm)
+            arm.steadiness, arm.steady_from, arm.steady_bound = event.steadiness, event.start_index, event.bound
+
+    @_apply.register
+    def _facts(self, event: ev.WorkerReady) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].facts = event
+
+    @_apply.register
+    def _imports(self, event: ev.ImportsDone) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].imports = event
+
+    @_apply.register
+    def _model(self, event: ev.ModelReady) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].model = event
+
+    @_apply.register
+    def _failed(self, event: ev.WorkerFailed) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].failure = event
+
+    @_apply.register
+    def _done(self, event: ev.WorkerDone) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].done = True
+
+    @_apply.register
+    def _memory(self, event: ev.MemoryPeak) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].memory[event.arm] = event
+
+    @_apply.register
+    def _compared(self, event: ev.OutputsCompared) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].comparisons[event.comparison] = event
+
+    @_apply.register
+    def _block(self, event: ev.Block) -> None:
+        process = self.processes.get(event.process)
+        if process is None:
+            return
+        steps = step_times(event)
+        if not steps:
+            return
+        arm = process.arm(event.arm)
+        if arm.first_step_ns is None:
+            # The first step's cost is what the user waits for, also where the device's own share is small.
+            arm.first_step_ns = max(steps[0], event.wall_ns if event.steps == 1 else 0)
+        arm.series.extend(steps)
+        arm.compiled_at.extend(event.compiled_at)
+        arm.recent_step_ns = block_step_ns(event)
+        if event.host_ns:
+            arm.host_share = min(1.0, sum(event.host_ns) / max(1, event.wall_ns))
+        if event.role is ev.BlockRole.WARMUP:
+            arm.warmup_steps += event.steps
+            arm.warmup_wall_ns += event.wall_ns
+        elif event.role is ev.BlockRole.PAIR:
+            process.pair_compiles += len(event.compiled_at)
+            self._pair_up(process, event)
+
+    def _pair_up(self, process: ProcessState, event: ev.Block) -> None:
+        """Two blocks of one pair, in either order, make a pair. A pair in which the compiler worked is no pair."""
+        half, process._half_pair = process._half_pair, event
+        if half is None or half.pair != event.pair or half.arm is event.arm:
+            return
+        process._half_pair = None
+        if half.compiled_at or event.compiled_at:
+            return
+        eager, compiled = (half, event) if half.arm is Arm.EAGER else (event, half)
+        process.pairs.append(make_pair(compared_steps(eager), compared_steps(compiled)))
+
+
+def step_times(block: ev.Block) -> tuple[int, ...]:
+    """The block's step times; for a summarised block its minimum, medians and maximum, so that counts, level and
+    extremes stay right."""
+    if block.step_ns or block.summary_ns is None:
+        return block.step_ns
+    low, middle, high, _ = block.summary_ns
+    return (low, *[middle] * (block.steps - 2), high)[: block.steps]
+
+
+def compared_steps(block: ev.Block) -> tuple[int, ...]:
+    """The steps of a pair block that are compared: without the ones right after the switch of arms."""
+    steps = step_times(block)
+    return steps[DISCARDED_AFTER_SWITCH:] or steps
+
+
+def block_step_ns(block: ev.Block) -> float:
+    """The level of one step in a block: the median."""
+    ordered = sorted(step_times(block))
+    middle = len(ordered) // 2
+    return float(ordered[middle]) if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

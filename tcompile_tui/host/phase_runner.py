@@ -1,0 +1,192 @@
+"""Run one worker process to its end: judge steadiness, stop loops in time, keep the limits, say how it ended."""
+
+from __future__ import annotations
+
+import queue
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+
+from tcompile_tui.core import events as ev
+from tcompile_tui.core.pairs import LOOKS, enough
+from tcompile_tui.core.spec import EVERY_LOOP, Arm, Job
+from tcompile_tui.core.state import ProcessState, step_times
+from tcompile_tui.core.steady import SteadyGate
+from tcompile_tui.host.recorder import Recorder
+from tcompile_tui.host.stopping import Stop, StopRequest
+from tcompile_tui.host.workers import GuardReport, RecordsEnded, Worker
+
+_POLL_S = 0.1
+# How long a worker may take to end a block after it was told to, before it is killed.
+_FINISH_GRACE_S = 10.0
+_EXIT_GRACE_S = 5.0
+# After the guard has reported, the pipes hold at most what is already in them.
+_DRAIN_S = 3.0
+
+
+@dataclass(frozen=True)
+class PhaseLimits:
+    """`limit_s` from the start of the process; at the limit the worker is asked to finish, then killed."""
+
+    limit_s: float
+    quick_looks: bool = False
+
+
+class PhaseRunner:
+    """Pumps one worker's messages on the main thread."""
+
+    def __init__(self, worker: Worker, job: Job, limits: PhaseLimits, recorder: Recorder, stop: StopRequest) -> None:
+        self._worker = worker
+        self._job = job
+        self._limits = limits
+        self._recorder = recorder
+        self._stop = stop
+        self._started = monotonic()
+        self._gates: dict[Arm, SteadyGate] = {}
+        self._judged_loops: set[int] = set()
+        self._asked_to_finish_at: float | None = None
+        self._killed_because: ev.Outcome | None = None
+        self._done_at: float | None = None
+
+    def run(self, samples: Callable[[], list[ev.Event]]) -> ProcessState:
+        """Returns the process's state after its last record; never raises for what a worker does."""
+        job, recorder = self._job, self._recorder
+        recorder.take(
+            ev.stamp(
+                ev.PhaseStarted(phase=job.phase, mode=job.mode, pid=self._worker.pid, limit_s=self._limits.limit_s),
+                recorder.now_s(),
+                job.process,
+            )
+        )
+        self._worker.send_job(job)
+        try:
+            report, ended = self._pump(samples)
+        finally:
+            self._worker.close()
+        process = recorder.state.processes[job.process]
+        recorder.take(ev.stamp(self._ending(process, report, ended), recorder.now_s(), job.process))
+        recorder.tick()
+        return process
+
+    # ------------------------------------------------------------ the pump
+
+    def _pump(self, samples: Callable[[], list[ev.Event]]) -> tuple[GuardReport | None, RecordsEnded | None]:
+        report: GuardReport | None = None
+        ended: RecordsEnded | None = None
+        drain_until: float | None = None
+        while report is None or ended is None:
+            try:
+                message = self._worker.messages.get(timeout=_POLL_S)
+            except queue.Empty:
+                message = None
+            if isinstance(message, GuardReport):
+                report, drain_until = message, monotonic() + _DRAIN_S
+            elif isinstance(message, RecordsEnded):
+                ended = message
+            elif message is not None:
+                self._take(message)
+            for sample in samples():
+                self._recorder.record(sample)
+            self._recorder.tick()
+            self._keep_limits()
+            if drain_until is not None and monotonic() > drain_until:
+                break  # a process outside the guard's reach still holds the pipe
+        return report, ended
+
+    def _take(self, event: ev.Event) -> None:
+        self._recorder.take(event)
+        if isinstance(event, ev.Block):
+            if event.role is ev.BlockRole.WARMUP:
+                self._judge_steadiness(event)
+            elif event.role is ev.BlockRole.PAIR:
+                self._judge_pairs(event)
+        elif isinstance(event, (ev.WorkerDone, ev.WorkerFailed)):
+            self._done_at = monotonic()
+
+    def _judge_steadiness(self, block: ev.Block) -> None:
+        gate = self._gates.setdefault(block.arm, SteadyGate(budget_ns=int(self._job.warmup_budget_s * 1e9)))
+        gate.extend(step_times(block), {index - block.first_index for index in block.compiled_at})
+        if gate.state is ev.Steadiness.WARMING_UP or block.loop in self._judged_loops:
+            return
+        self._judged_loops.add(block.loop)
+        self._worker.finish_loop(block.loop)
+        self._recorder.record(
+            ev.SteadyJudged(
+                of_process=self._job.process,
+                arm=block.arm,
+                steadiness=gate.state,
+                start_index=gate.start_index,
+                bound=gate.bound,
+                reason=gate.reason,
+            )
+        )
+
+    def _judge_pairs(self, block: ev.Block) -> None:
+        process = self._recorder.state.processes[self._job.process]
+        pairs = len(process.pairs)
+        if pairs in LOOKS and block.loop not in self._judged_loops:
+            interval = process.interval
+            if interval is not None and enough(interval, pairs):
+                self._judged_loops.add(block.loop)
+                self._worker.finish_loop(block.loop)
+
+    # ------------------------------------------------------------ limits
+
+    def _keep_limits(self) -> None:
+        now = monotonic()
+        if self._killed_because is not None:
+            return
+        if self._stop.level is Stop.ABANDON:
+            self._kill(ev.Outcome.STOPPED)
+        elif self._done_at is not None:
+            if now - self._done_at > _EXIT_GRACE_S:
+                self._kill(ev.Outcome.OK)  # its last record is there: only the process would not leave
+        elif self._asked_to_finish_at is not None:
+            if now - self._asked_to_finish_at > _FINISH_GRACE_S:
+                self._kill(ev.Outcome.STOPPED if self._stop.level is not Stop.NO else ev.Outcome.TIMED_OUT)
+        elif self._stop.level is Stop.DECIDE_NOW or now - self._started > self._limits.limit_s:
+            self._asked_to_finish_at = now
+            self._worker.finish_loop(EVERY_LOOP)
+
+    def _kill(self, because: ev.Outcome) -> None:
+        self._killed_because = because
+        self._worker.kill()
+
+    # ------------------------------------------------------------ the ending
+
+    def _ending(self, process: ProcessState, report: GuardReport | None, ended: RecordsEnded | None) -> ev.PhaseEnded:
+        outcome, detail = self._outcome(process, report)
+        if ended is not None and (ended.unreadable or ended.stray_bytes):
+            detail += f"; {ended.unreadable} unreadable records and {ended.stray_bytes} stray bytes were skipped"
+        return ev.PhaseEnded(
+            phase=self._job.phase,
+            mode=self._job.mode,
+            outcome=outcome,
+            seconds=monotonic() - self._started,
+            detail=detail,
+            reclaimed=report.reclaimed if report is not None else 0,
+        )
+
+    def _outcome(self, process: ProcessState, report: GuardReport | None) -> tuple[ev.Outcome, str]:
+        """The last record decides, not the exit status: user code can fake any status."""
+        if process.done:
+            return ev.Outcome.OK, "had to be killed after its last record" if self._killed_because else ""
+        if self._killed_because is ev.Outcome.TIMED_OUT:
+            return ev.Outcome.TIMED_OUT, f"not finished in {self._limits.limit_s:.0f} s"
+        if self._killed_because is ev.Outcome.STOPPED:
+            return ev.Outcome.STOPPED, "stopped on request"
+        if process.failure is not None:
+            return ev.Outcome.ERROR, ""
+        if report is None or report.error is not None:
+            return ev.Outcome.KILLED, report.error or "" if report is not None else "its guard is gone"
+        if report.returncode < 0:
+            return ev.Outcome.KILLED, f"killed by {_signal_name(-report.returncode)}"
+        return ev.Outcome.EXITED, f"left with status {report.returncode} before its last record"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,108 @@
+"""The worker's two private descriptors: records out, commands in."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import threading
+from time import monotonic_ns
+from typing import Any
+
+from ..core.events import Event, encode_event, stamp
+from ..core.spec import EVERY_LOOP, Job, Mode, Phase, Plan, Preset, RunSpec, Target, Task, TensorSpec
+from ..core.wire import MAX_PAYLOAD_BYTES, FrameDecoder, encode_frame
+
+# Bound here: user code may patch the os module.
+_write = os.write
+_read = os.read
+
+
+class Channel:
+    """Sends records from any thread; reads the job and, between blocks, commands.
+
+    The supervisor drains the pipe all the time, so a write waits at most for a scheduling slice. It is still
+    never done inside a timed block.
+    """
+
+    def __init__(self, event_fd: int, command_fd: int) -> None:
+        self._event_fd = event_fd
+        self._command_fd = command_fd
+        self._lock = threading.Lock()
+        self._decoder = FrameDecoder()
+        self._finished_loops: set[int] = set()
+        self.records_dropped = 0
+        self.run_start_ns = monotonic_ns()
+        self.process = 0
+        for fd in (event_fd, command_fd):
+            os.set_inheritable(fd, False)  # compilers and forks of the user must not hold our pipes open
+
+    def read_job(self) -> Job:
+        """Wait for the first frame and read it as the job."""
+        while True:
+            chunk = _read(self._command_fd, 1 << 16)
+            if not chunk:
+                raise EOFError("the supervisor closed the command pipe before it sent a job")
+            for payload in self._decoder.feed(chunk):
+                job = job_from_json(json.loads(payload))
+                self.run_start_ns, self.process = job.run_start_ns, job.process
+                return job
+
+    def now_s(self) -> float:
+        """Seconds since the start of the run."""
+        return (monotonic_ns() - self.run_start_ns) / 1e9
+
+    def send(self, event: Event) -> None:
+        """Stamp and write one record. A record over the size limit is dropped and counted."""
+        payload = encode_event(stamp(event, self.now_s(), self.process))
+        if len(payload) > MAX_PAYLOAD_BYTES:
+            self.records_dropped += 1
+            return
+        view = memoryview(encode_frame(payload))
+        with self._lock:
+            while view:
+                view = view[_write(self._event_fd, view) :]
+
+    def should_finish(self, loop: int) -> bool:
+        """Has the supervisor asked to end this loop? Never waits."""
+        while select.select([self._command_fd], [], [], 0)[0]:
+            chunk = _read(self._command_fd, 1 << 16)
+            if not chunk:
+                break
+            for payload in self._decoder.feed(chunk):
+                self._finished_loops.add(int(json.loads(payload)["loop"]))
+        return loop in self._finished_loops or EVERY_LOOP in self._finished_loops
+
+
+def descriptors_from_argv(argv: list[str]) -> tuple[int, int]:
+    """(event_fd, command_fd) as the supervisor passed them."""
+    event_fd, command_fd = argv[1:3]
+    return int(event_fd), int(command_fd)
+
+
+def job_from_json(body: dict[str, Any]) -> Job:
+    """Build the job from its JSON object. The supervisor is trusted; a mismatch raises KeyError or ValueError."""
+    spec = body["spec"]
+    run_spec = RunSpec(
+        target=Target(**spec["target"]),
+        inputs=tuple(TensorSpec(**{**tensor, "shape": tuple(tensor["shape"])}) for tensor in spec["inputs"]),
+        task=Task(spec["task"]) if spec["task"] else None,
+        modes=tuple(Mode(mode) for mode in spec["modes"]),
+        device=spec["device"],
+        dtype=spec["dtype"],
+        amp=spec["amp"],
+        plan=Plan(**spec["plan"]),
+        preset=Preset(spec["preset"]),
+        budget_s=spec["budget_s"],
+    )
+    return Job(
+        **{
+            **body,
+            "phase": Phase(body["phase"]),
+            "mode": Mode(body["mode"]) if body["mode"] else None,
+            "spec": run_spec,
+            "argv": tuple(body["argv"]),
+        }
+    )
+
+

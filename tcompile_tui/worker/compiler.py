@@ -1,0 +1,299 @@
+"""The only place that touches torch's compiler internals. Turns its signals into records.
+
+Everything is read from one structured-trace logger (present since 2.4), the compile callbacks, two warning
+loggers and a few counters. Each source is optional: what a torch version lacks is left out of `capabilities`,
+and a private name that moved costs that signal, never the run.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter, perf_counter_ns
+from typing import Any
+
+import torch
+
+from ..core.events import (
+    CacheKind, CacheLookup, CacheOutcome, CompilerCallback, CompilerSummary, CompilerWarning, CompileSpan,
+    CompileStage, CudagraphSkipped, DynamicShape, Event, FrameCompiled, FrameStarted, GraphCaptured,
+    Recompiled, RecompileLimitHit,
+)  # fmt: skip
+from .failures import StageError
+from .trace_text import count_ops, parse_graph_break, parse_output_code, parse_recompile, stage_of
+
+_TRACE_LOGGER = "torch.__trace"
+_WARNING_LOGGERS = ("torch._dynamo", "torch._inductor", "torch._functorch")
+_TORCH_ROOT = str(Path(torch.__file__).parent) + os.sep
+_DISABLING_VARIABLES = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
+# Stages that make the step in which they begin a compiling step.
+_COMPILING_STAGES = {CompileStage.FRAME, CompileStage.BACKWARD, CompileStage.CUDAGRAPH, CompileStage.AUTOTUNE}
+
+
+def import_compiler() -> float:
+    """Import what a first torch.compile call would import; returns the seconds it took."""
+    started = perf_counter()
+    import torch._dynamo
+    import torch._inductor.compile_fx
+
+    return perf_counter() - started
+
+
+def assert_private_caches(root: str) -> None:
+    """Raise StageError if torch would read or write its caches outside `root`: the user's real caches are never
+    touched by a measurement."""
+    from torch._inductor.runtime.runtime_utils import cache_dir, default_cache_dir
+
+    for folder in (cache_dir(), default_cache_dir()):
+        if os.path.commonpath([os.path.realpath(root), os.path.realpath(folder)]) != os.path.realpath(root):
+            raise StageError(f"torch's compile cache {folder} lies outside the private folder {root}", fault="program")
+
+
+def disabled_by() -> str | None:
+    """What switches torch.compile off in this process, if something does."""
+    for variable in _DISABLING_VARIABLES:
+        if os.environ.get(variable, "0") not in ("", "0"):
+            return f"the environment variable {variable}"
+    config = getattr(getattr(torch, "_dynamo", None), "config", None)
+    return "torch._dynamo.config.disable" if getattr(config, "disable", False) else None
+
+
+class CompileSignals(logging.Handler):
+    """Listens to the compiler and sends what it says. Never raises into a compile."""
+
+    def __init__(self, send: Callable[[Event], None]) -> None:
+        super().__init__(logging.DEBUG)
+        self._send = send
+        self._warnings = _WarningHandler(send)
+        self._file_names: dict[int, str] = {}
+        self._activity_ns: list[int] = []
+        self._spent_s = 0.0
+        self._errors = 0
+
+    # ------------------------------------------------------------ attaching
+
+    def attach(self) -> tuple[str, ...]:
+        """Start to listen; returns the capabilities found."""
+        trace = logging.getLogger(_TRACE_LOGGER)
+        # At index 0: torch's own lazy handler removes itself while it handles its first record, and the handler
+        # that follows it then misses that record.
+        trace.handlers.insert(0, self)
+        trace.setLevel(logging.DEBUG)
+        trace.propagate = False
+        for name in _WARNING_LOGGERS:
+            logging.getLogger(name).addHandler(self._warnings)
+        return ("trace", *(["callbacks"] if self.register_callbacks() else []))
+
+    def register_callbacks(self) -> bool:
+        """Again after every reset of Dynamo, which clears them. False where Dynamo is not imported or lacks them."""
+        try:
+            handler = torch._dynamo.callback.callback_handler
+            if self._on_start not in handler.start_callbacks:
+                handler.register_start_callback(self._on_start)
+                handler.register_end_callback(self._on_end)
+        except Exception:
+            return False
+        return True
+
+    def take_activity_ns(self) -> list[int]:
+        """When (perf_counter_ns) the compiler became active since the last call."""
+        taken, self._activity_ns = self._activity_ns, []
+        return taken
+
+    def summary(self) -> CompilerSummary:
+        """Counters as a second source beside the records."""
+        frames, stats = _counters("frames"), _counters("stats")
+        return CompilerSummary(
+            frames_seen=frames.get("total", 0) if frames is not None else None,
+            frames_compiled=frames.get("ok", 0) if frames is not None else None,
+            unique_graphs=stats.get("unique_graphs", 0) if stats is not None else None,
+            disabled_by=disabled_by(),
+            handler_s=self._spent_s,
+            handler_errors=self._errors + self._warnings.errors,
+        )
+
+    # ------------------------------------------------------------ sources
+
+    def _on_start(self, *args: Any) -> None:
+        self._callback(True, args)
+
+    def _on_end(self, *args: Any) -> None:
+        self._callback(False, args)
+
+    def _callback(self, begins: bool, args: tuple[Any, ...]) -> None:
+        """Called without arguments before torch 2.8, with CallbackArgs since."""
+        try:
+            if begins:
+                self._activity_ns.append(perf_counter_ns())
+            trigger = getattr(getattr(args[0], "callback_trigger", None), "name", None) if args else None
+            compile_id = str(args[0].compile_id) if args and getattr(args[0], "compile_id", None) else None
+            self._send(CompilerCallback(begins=begins, trigger=trigger, compile_id=compile_id))
+        except Exception:
+            self._errors += 1
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """In place of `emit`: no lock, filter or formatting, and an exception here would reach the compile."""
+        started = perf_counter()
+        try:
+            metadata = getattr(record, "metadata", None)
+            if metadata:
+                self._read(metadata, getattr(record, "payload", None) or "")
+        except Exception:
+            self._errors += 1
+        self._spent_s += perf_counter() - started
+        return True
+
+    def _read(self, metadata: dict[str, Any], payload: str) -> None:
+        kind = next(iter(metadata))
+        frame = metadata.get("frame_id")
+        compile_id = f"{frame}/{metadata.get('frame_compile_id', 0)}" if frame is not None else None
+        if kind == "chromium_event":
+            self._read_span(json.loads(payload), compile_id)
+        elif kind == "str":
+            name, index = metadata[kind]
+            self._file_names[index] = name
+        elif kind == "dynamo_start":
+            self._read_frame(metadata[kind].get("stack") or [{}], compile_id or "?")
+        elif kind == "dynamo_output_graph":
+            self._send(GraphCaptured(compile_id=compile_id, ops=count_ops(payload)))
+        elif kind == "inductor_output_code":
+            self._send(parse_output_code(payload, compile_id))
+        elif kind in ("compilation_metrics", "bwd_compilation_metrics"):
+            self._read_metrics(metadata[kind], compile_id, backward=kind.startswith("bwd"))
+        elif kind == "artifact":
+            self._read_artifact(metadata[kind].get("name", ""), payload, compile_id)
+
+    def _read_span(self, span: dict[str, Any], compile_id: str | None) -> None:
+        name, args = span["name"], span.get("args") or {}
+        if span["ph"] == "i":
+            self._read_instant(name, args, compile_id)
+            return
+        stage = stage_of(name)
+        if stage is None:
+            return
+        begins = span["ph"] == "B"
+        if begins and stage in _COMPILING_STAGES:
+            self._activity_ns.append(perf_counter_ns())
+        own_id = args.get("compile_id")
+        main = threading.current_thread() is threading.main_thread()
+        self._send(
+            CompileSpan(
+                begins=begins,
+                stage=stage,
+                stage_name=name,
+                compile_id=str(own_id) if own_id not in (None, "None") else compile_id,
+                thread=0 if main else threading.get_ident(),
+            )
+        )
+
+    def _read_instant(self, name: str, args: dict[str, Any], compile_id: str | None) -> None:
+        if name == "automatic_dynamic":
+            old, new = args.get("cached"), args.get("new")
+            self._send(
+                DynamicShape(
+                    compile_id=compile_id,
+                    name=str(args.get("name")),
+                    reason=args.get("reason"),
+                    old=str(old) if old is not None else None,
+                    new=str(new) if new is not None else None,
+                )
+            )
+        elif name.startswith("autograd_cache_"):
+            outcome = _cache_outcome(name)
+            if outcome is not None:
+                self._send(
+                    CacheLookup(
+                        cache=CacheKind.AOT_AUTOGRAD,
+                        outcome=outcome,
+                        compile_id=compile_id,
+                        reason=args.get("cache_bypass_reason"),
+                        saved_ms=args.get("time_saved_ms"),
+                    )
+                )
+
+    def _read_frame(self, stack: list[dict[str, Any]], compile_id: str) -> None:
+        self._activity_ns.append(perf_counter_ns())
+        frame = stack[-1]
+        index = frame.get("filename")
+        file = self._file_names.get(index) if isinstance(index, int) else None
+        self._send(
+            FrameStarted(compile_id=compile_id, function=frame.get("name"), file=file, line=frame.get("line"))
+        )
+
+    def _read_metrics(self, metrics: dict[str, Any], compile_id: str | None, backward: bool) -> None:
+        get = metrics.get
+        fail_reason = get("fail_reason")
+        overhead_us = get("structured_logging_overhead_us")
+        self._send(
+            FrameCompiled(
+                compile_id=str(get("compile_id") or compile_id),
+                backward=backward or get("is_forward") is False,
+                function=get("co_name"),
+                file=get("co_filename"),
+                line=get("co_firstlineno"),
+                ops=get("graph_op_count"),
+                guards=get("guard_count"),
+                fail_type=get("fail_type"),
+                fail_reason=str(fail_reason)[:4000] if fail_reason else None,
+                fail_file=get("fail_user_frame_filename"),
+                fail_line=get("fail_user_frame_lineno"),
+                total_s=get("entire_frame_compile_time_s"),
+                backend_s=get("backend_compile_time_s"),
+                inductor_s=get("inductor_compile_time_s"),
+                codegen_s=get("code_gen_time_s"),
+                cudagraph_skip_reason=get("cudagraph_skip_reason"),
+                logging_overhead_s=overhead_us / 1e6 if overhead_us is not None else None,
+            )
+        )
+        limit_types = ("RecompileLimitExceeded", "CacheLimitExceeded")
+        if "limit exceeded" in str(fail_reason) or get("fail_type") in limit_types:
+            self._send(RecompileLimitHit(compile_id=get("compile_id"), text=str(get("recompile_reason") or fail_reason)))
+
+    def _read_artifact(self, name: str, payload: str, compile_id: str | None) -> None:
+        if name == "dynamo_graph_break_reason":
+            self._send(parse_graph_break(payload, compile_id, _TORCH_ROOT))
+        elif name == "recompile_reasons":
+            self._send(Recompiled(compile_id=compile_id, failures=parse_recompile(payload)))
+        elif name.startswith("fx_graph_cache_"):
+            outcome = _cache_outcome(name)
+            if outcome is not None:
+                self._send(CacheLookup(cache=CacheKind.FX, outcome=outcome, compile_id=compile_id))
+
+
+class _WarningHandler(logging.Handler):
+    """Recompile limits and cudagraph skips are told as log warnings, some of them nowhere else."""
+
+    def __init__(self, send: Callable[[Event], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._send = send
+        self.errors = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = record.getMessage()[:2000]
+            if "recompile_limit" in text or "cache_size_limit" in text:
+                self._send(RecompileLimitHit(compile_id=None, text=text))
+            elif "cudagraph" in text.lower():
+                self._send(CudagraphSkipped(reason=text))
+            else:
+                self._send(CompilerWarning(logger=record.name, text=text))
+        except Exception:
+            self.errors += 1
+
+
+def _cache_outcome(name: str) -> CacheOutcome | None:
+    try:
+        return CacheOutcome(name.rsplit("_", 1)[1])
+    except ValueError:
+        return None
+
+
+def _counters(name: str) -> dict[str, int] | None:
+    try:
+        return dict(torch._dynamo.utils.counters[name])
+    except Exception:
+        return None

@@ -1,0 +1,171 @@
+"""Input batches: from `--input` specs or the file's `example_inputs()`, on the device, several to rotate."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..core.events import TensorInfo
+from ..core.spec import DTYPES, RunSpec, TensorSpec
+from .failures import StageError
+from .loading import UserFile, seed_everything
+
+# Several different batches, so that one batch does not stay in the GPU's L2 cache and no value is special.
+ROTATED_BATCHES = 4
+_MAX_ROTATED_BYTES = 2 << 30
+_INPUT_SEED = 7_040
+_DEFAULT_INTEGER_RANGE = (0, 2)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The arguments of one call of the model."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+def make_batches(user: UserFile, model: torch.nn.Module, spec: RunSpec, device: torch.device) -> list[Batch]:
+    """ROTATED_BATCHES batches of equal shapes (fewer when they are large). Raises StageError for bad input."""
+    seed_everything(_INPUT_SEED)
+    first = _make_batch(user, model, spec, device)
+    _check_signature(model, first)
+    batches = [first]
+    size = sum(tensor.numel() * tensor.element_size() for _, tensor in walk_tensors((first.args, first.kwargs)))
+    if size * ROTATED_BATCHES <= _MAX_ROTATED_BYTES:
+        for _ in range(ROTATED_BATCHES - 1):
+            batch = _make_batch(user, model, spec, device)
+            if describe_inputs(batch) != describe_inputs(first):
+                break  # the file's inputs change shape from call to call: measure the first shape only
+            batches.append(batch)
+    return batches
+
+
+def clone_batch(batch: Batch) -> Batch:
+    """A copy that shares no memory with `batch`."""
+    return Batch(
+        map_tensors(batch.args, lambda tensor: tensor.detach().clone().requires_grad_(tensor.requires_grad)),
+        map_tensors(batch.kwargs, lambda tensor: tensor.detach().clone().requires_grad_(tensor.requires_grad)),
+    )
+
+
+def describe_inputs(batch: Batch) -> tuple[TensorInfo, ...]:
+    """Every tensor of the batch with its place in it, for example `args[0]` or `attention_mask`."""
+    named = [(f"args[{i}]", value) for i, value in enumerate(batch.args)] + list(batch.kwargs.items())
+    return tuple(
+        TensorInfo(name + path, str(t.dtype).removeprefix("torch."), tuple(t.shape), str(t.device))
+        for name, value in named
+        for path, t in walk_tensors(value)
+    )
+
+
+def _make_batch(user: UserFile, model: torch.nn.Module, spec: RunSpec, device: torch.device) -> Batch:
+    batch = _from_specs(spec.inputs) if spec.inputs else _from_file(user, model)
+    dtype = getattr(torch, spec.dtype) if spec.dtype else None
+
+    def place(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(device, dtype if dtype is not None and tensor.is_floating_point() else tensor.dtype)
+
+    return Batch(map_tensors(batch.args, place), map_tensors(batch.kwargs, place))
+
+
+def _from_specs(specs: tuple[TensorSpec, ...]) -> Batch:
+    args = tuple(random_tensor(spec) for spec in specs if not spec.name)
+    return Batch(args, {spec.name: random_tensor(spec) for spec in specs if spec.name})
+
+
+def random_tensor(spec: TensorSpec) -> torch.Tensor:
+    """Values as a model may see them: normal floats, integers in range. Never zeros: they change power and clocks."""
+    assert spec.dtype in DTYPES
+    dtype = getattr(torch, spec.dtype)
+    if spec.dtype == "bool":
+        return torch.randint(0, 2, spec.shape, dtype=torch.bool)
+    if dtype.is_floating_point or dtype.is_complex:
+        return torch.randn(spec.shape, dtype=dtype)
+    low, high = (spec.low, spec.high) if spec.low is not None and spec.high is not None else _DEFAULT_INTEGER_RANGE
+    return torch.randint(low, high, spec.shape, dtype=dtype)
+
+
+def _from_file(user: UserFile, model: torch.nn.Module) -> Batch:
+    make = user.hook("example_inputs")
+    if make is None:
+        raise StageError(
+            f"no input given: add --input 'name=float32[...]' for {_parameters_text(model)}, "
+            "or `def example_inputs():` to the file"
+        )
+    try:
+        made = make()
+    except StageError:
+        raise
+    except Exception as error:
+        raise StageError(f"example_inputs() failed: {type(error).__name__}: {error}") from error
+    if isinstance(made, dict):
+        return Batch((), made)
+    return Batch(tuple(made) if isinstance(made, (tuple, list)) else (made,), {})
+
+
+def _parameters_text(model: torch.nn.Module) -> str:
+    try:
+        return f"forward{inspect.signature(model.forward)}"
+    except (TypeError, ValueError):
+        return "forward(...)"
+
+
+def _check_signature(model: torch.nn.Module, batch: Batch) -> None:
+    """A missing or unknown argument is the input's fault and is said before anything runs."""
+    try:
+        signature = inspect.signature(model.forward)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*batch.args, **batch.kwargs)
+    except TypeError as error:
+        raise StageError(f"the inputs do not fit {_parameters_text(model)}: {error}") from error
+
+
+def map_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """The same structure with every tensor changed: lists, (named) tuples, dicts and dataclasses are entered."""
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, tuple):
+        items = [map_tensors(item, change) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, list):
+        return [map_tensors(item, change) for item in value]
+    if isinstance(value, dict):
+        return {key: map_tensors(item, change) for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changes = {
+            field.name: map_tensors(getattr(value, field.name), change)
+            for field in dataclasses.fields(value)
+            if field.init
+        }
+        return dataclasses.replace(value, **changes)
+    return value
+
+
+def walk_leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every leaf with its path: `[0]`, `.logits`, `['hidden'][1]`."""
+    if isinstance(value, torch.Tensor):
+        yield path, value
+    elif isinstance(value, (tuple, list)):
+        for i, item in enumerate(value):
+            yield from walk_leaves(item, f"{path}[{i}]")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from walk_leaves(item, f"{path}[{key!r}]")
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from walk_leaves(getattr(value, field.name), f"{path}.{field.name}")
+    else:
+        yield path, value
+
+
+def walk_tensors(value: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors among the leaves."""
+    return ((path, leaf) for path, leaf in walk_leaves(value) if isinstance(leaf, torch.Tensor))

@@ -1,0 +1,123 @@
+"""From a target to a module: import the user's file as `python file.py` would, and build the model."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import random
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from ..core.spec import Job, Task
+from .failures import StageError
+
+MODEL_SEED = 20_240_229
+
+
+@dataclass(frozen=True)
+class UserFile:
+    """The imported target and the hooks it may define (see the README): all optional."""
+
+    module: ModuleType
+    entry: Any
+
+    def hook(self, name: str) -> Callable[..., Any] | None:
+        found = getattr(self.module, name, None)
+        return found if callable(found) else None
+
+    def task(self, asked: Task | None) -> Task:
+        """What the command line asks for, else what the file says (`TRAIN = True`), else inference."""
+        return asked or (Task.TRAIN if getattr(self.module, "TRAIN", False) is True else Task.INFER)
+
+    def training_mode(self, task: Task) -> bool:
+        """`EVAL = False` keeps an inference model in training mode."""
+        return task is Task.TRAIN or getattr(self.module, "EVAL", True) is False
+
+
+def import_user_file(job: Job) -> UserFile:
+    """Import the target with its own folder first on sys.path and its own sys.argv. Raises StageError."""
+    sys.path.insert(0, job.import_root)
+    sys.argv = [job.source_path or job.qualified_name, *job.argv]
+    where = job.source_path or job.source_module or ""
+    try:
+        module = _import_module(job)
+    except SystemExit as error:
+        raise _left_at_import(error, where) from error
+    entry: Any = module
+    for part in job.qualified_name.split("."):
+        if not hasattr(entry, part):
+            raise StageError(f"{where} has no '{job.qualified_name}'")
+        entry = getattr(entry, part)
+    return UserFile(module, entry)
+
+
+def _import_module(job: Job) -> ModuleType:
+    if job.source_path is None or (job.source_module and "." in job.source_module):
+        assert job.source_module is not None
+        return importlib.import_module(job.source_module)
+    name = Path(job.source_path).stem
+    if not name.isidentifier() or name in sys.modules or name in sys.stdlib_module_names:
+        name = f"user_model_{abs(hash(job.source_path)):x}"  # a file called types.py must not become `types`
+    spec = importlib.util.spec_from_file_location(name, job.source_path)
+    if spec is None or spec.loader is None:
+        raise StageError(f"{job.source_path} cannot be imported as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _left_at_import(error: SystemExit, where: str) -> StageError:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if os.path.realpath(frame.filename) == os.path.realpath(where)]
+    line = own[-1].lineno if own else None
+    why = "parses arguments" if any("argparse" in frame.filename for frame in frames) else "calls sys.exit"
+    advice = "guard it with `if __name__ == '__main__':` or give the arguments after `--`"
+    return StageError(f"{where} {why} when it is imported (line {line}): {advice}", file=where, line=line)
+
+
+def seed_everything(seed: int) -> None:
+    """The same random numbers for every process and both arms."""
+    random.seed(seed)
+    torch.manual_seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed % 2**32)
+
+
+def build_model(user: UserFile, job: Job) -> torch.nn.Module:
+    """Call the class or factory without arguments, identically initialised in every process."""
+    seed_everything(MODEL_SEED)
+    entry = user.entry
+    if isinstance(entry, torch.nn.Module):
+        return entry
+    if not callable(entry):
+        raise StageError(f"'{job.qualified_name}' is a {type(entry).__name__}, not an nn.Module class or a factory")
+    missing = _required_parameters(entry)
+    if missing:
+        raise StageError(
+            f"{job.qualified_name}({', '.join(missing)}) needs values: add `def make_model():` to the file that gives them"
+        )
+    model = entry()
+    if not isinstance(model, torch.nn.Module):
+        raise StageError(f"{job.qualified_name}() returned a {type(model).__name__}, not an nn.Module")
+    return model
+
+
+def _required_parameters(entry: Any) -> list[str]:
+    """Parameters without default, as written: `in_dim`, `hidden: int`."""
+    try:
+        parameters = inspect.signature(entry).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [str(p) for p in parameters if p.default is p.empty and p.kind not in variadic]
