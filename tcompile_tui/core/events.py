@@ -173,6 +173,7 @@ class GpuSample(Event):
     throttle_reasons: tuple[str, ...] | None = None
     other_pids: tuple[int, ...] | None = None
     other_memory_bytes: int | None = None
+    other_utilisation_percent: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -168,7 +168,11 @@ class RunState:
         process = self.processes.get(event.of_process)
         if process is not None:
             arm = process.arm(event.arm)
-            arm.steadiness, arm.steady_from, arm.steady_bound = event.steadiness, event.start_index, event.bound
+            arm.steadiness, arm.steady_from, arm.steady_bound = (
+                event.steadiness,
+                event.start_index,
+                event.bound,
+            )
 
     @_apply.register
     def _facts(self, event: ev.WorkerReady) -> None:
@@ -238,7 +242,9 @@ class RunState:
         if half.compiled_at or event.compiled_at:
             return
         eager, compiled = (half, event) if half.arm is Arm.EAGER else (event, half)
-        process.pairs.append(make_pair(compared_steps(eager), compared_steps(compiled)))
+        lost = [share for share in (lost_share(eager), lost_share(compiled)) if share is not None]
+        pair = make_pair(compared_steps(eager), compared_steps(compiled), max(lost, default=None))
+        process.pairs.append(pair)
 
 
 def step_times(block: ev.Block) -> tuple[int, ...]:
@@ -254,6 +260,13 @@ def compared_steps(block: ev.Block) -> tuple[int, ...]:
     """The steps of a pair block that are compared: without the ones right after the switch of arms."""
     steps = step_times(block)
     return steps[DISCARDED_AFTER_SWITCH:] or steps
+
+
+def lost_share(block: ev.Block) -> float | None:
+    """The part of the block in which the timing thread was kept from running. None on CUDA, where it waits."""
+    if block.host_ns or block.cpu_ns is None:
+        return None
+    return max(0.0, 1 - block.cpu_ns / max(1, block.wall_ns))
 
 
 def block_step_ns(block: ev.Block) -> float:

@@ -1,0 +1,202 @@
+"""What was measured of one mode, as numbers: from the records to the inputs of the decision."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from tcompile_tui.core import events as ev
+from tcompile_tui.core.accuracy import Accuracy, judge
+from tcompile_tui.core.breakeven import BreakEven, break_even, extra_cost_ns
+from tcompile_tui.core.pairs import SpeedupInterval, TimeGain, drifted, paired_time_gain
+from tcompile_tui.core.spec import Arm, Mode, Phase
+from tcompile_tui.core.state import ArmSteps, ProcessState, RunState
+from tcompile_tui.core.steady import SKIPPED_AFTER_COMPILE
+
+# A pair is clean when the timing thread had the CPU nearly all of the time.
+_MAX_LOST_SHARE = 0.03
+_MIN_CLEAN_SHARE = 0.5
+
+
+class ModeStatus(str, enum.Enum):
+    """How far a mode got."""
+
+    MEASURED = "measured"
+    RAN_EAGER = "nothing was compiled"
+    FAILED = "failed"
+    NOT_FINISHED = "not finished"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class StartCost:
+    """One start of the compiled program. `total_s`: compiler import and warm-up beyond the steady step time.
+    `extra_s`: the same, without what an eager start costs."""
+
+    total_s: float
+    extra_s: float
+
+
+@dataclass(frozen=True)
+class ModeResult:
+    """One mode's facts; None where the run did not get that far."""
+
+    mode: Mode
+    status: ModeStatus
+    reason: str = ""
+    speedup: SpeedupInterval | None = None
+    gain: TimeGain | None = None
+    eager_ms: float | None = None
+    compiled_ms: float | None = None
+    eager_mean_ms: float | None = None
+    compiled_mean_ms: float | None = None
+    cold_start: StartCost | None = None
+    warm_start: StartCost | None = None
+    break_even_cold: BreakEven | None = None
+    break_even_warm: BreakEven | None = None
+    accuracy: Accuracy | None = None
+    peak_memory_bytes: int | None = None
+    eager_peak_memory_bytes: int | None = None
+    graphs: int | None = None
+    graph_breaks: int | None = None
+    recompiles: int | None = None
+    steadiness: ev.Steadiness | None = None
+    compiles_while_measuring: int = 0
+    ratio_drifted: bool = False
+    host_contended: bool = False
+    warm_cache_hits: int | None = None
+    warm_cache_misses: int | None = None
+
+
+def mode_result(state: RunState, mode: Mode) -> ModeResult:
+    """Everything that the records tell about one mode."""
+    cold, warm = state.process_of(Phase.COLD, mode), state.process_of(Phase.WARM, mode)
+    eager = state.process_of(Phase.EAGER)
+    status, reason = _status(cold, warm)
+    eager_arm = eager.arms.get(Arm.EAGER) if eager is not None else None
+    cold_start = _start_cost(cold, eager_arm)
+    warm_start = _start_cost(warm, eager_arm)
+    pairs = warm.pairs if warm is not None else []
+    gain = paired_time_gain(pairs)
+    compile_log = cold.compile if cold is not None else None
+    log_ratios = [pair.log_ratio for pair in pairs]
+    training = bool(cold and cold.model and cold.model.training)
+    lost = [pair.lost_share > _MAX_LOST_SHARE for pair in pairs if pair.lost_share is not None]
+    return ModeResult(
+        mode=mode,
+        status=status,
+        reason=reason,
+        speedup=warm.interval if warm is not None else None,
+        gain=gain,
+        eager_ms=median(pair.eager_ns for pair in pairs) / 1e6 if pairs else None,
+        compiled_ms=median(pair.compiled_ns for pair in pairs) / 1e6 if pairs else None,
+        eager_mean_ms=fmean(pair.eager_mean_ns for pair in pairs) / 1e6 if pairs else None,
+        compiled_mean_ms=fmean(pair.compiled_mean_ns for pair in pairs) / 1e6 if pairs else None,
+        cold_start=cold_start,
+        warm_start=warm_start,
+        break_even_cold=break_even([cold_start.extra_s], gain) if cold_start and gain else None,
+        break_even_warm=break_even([warm_start.extra_s], gain) if warm_start and gain else None,
+        accuracy=_accuracy(warm, training),
+        peak_memory_bytes=_peak_bytes(cold, Arm.COMPILED),
+        eager_peak_memory_bytes=_peak_bytes(eager, Arm.EAGER),
+        graphs=compile_log.graphs if compile_log is not None else None,
+        graph_breaks=len(compile_log.break_sites) if compile_log is not None else None,
+        recompiles=compile_log.recompile_count if compile_log is not None else None,
+        steadiness=_steadiness(warm or cold),
+        compiles_while_measuring=warm.pair_compiles if warm is not None else 0,
+        ratio_drifted=drifted(log_ratios),
+        host_contended=bool(lost) and sum(lost) / len(lost) > 1 - _MIN_CLEAN_SHARE,
+        warm_cache_hits=warm.compile.cache_count(ev.CacheOutcome.HIT) if warm is not None else None,
+        warm_cache_misses=warm.compile.cache_count(ev.CacheOutcome.MISS) if warm is not None else None,
+    )
+
+
+def _status(cold: ProcessState | None, warm: ProcessState | None) -> tuple[ModeStatus, str]:
+    if cold is None:
+        return ModeStatus.NOT_RUN, "the run ended before its turn"
+    for process in (cold, warm):
+        if process is None:
+            continue
+        if process.failure is not None:
+            return ModeStatus.FAILED, failure_text(process.failure)
+        if process.ended is not None and process.ended.outcome not in (ev.Outcome.OK, ev.Outcome.STOPPED):
+            if process is warm and warm.interval is not None:
+                break  # what it measured before its end stands
+            slow = process.ended.outcome is ev.Outcome.TIMED_OUT
+            where = f"the {process.phase.value} process"
+            status = ModeStatus.NOT_FINISHED if slow else ModeStatus.FAILED
+            return status, f"{where}: {process.ended.detail or process.ended.outcome.value}"
+    if cold.done and not cold.compile.compiled_anything:
+        return ModeStatus.RAN_EAGER, _why_eager(cold)
+    if warm is not None and warm.interval is not None:
+        return ModeStatus.MEASURED, ""
+    return ModeStatus.NOT_FINISHED, "stopped before eager and compiled steps could be compared"
+
+
+def _why_eager(process: ProcessState) -> str:
+    summary = process.compile.summary
+    if summary is not None and summary.disabled_by:
+        return f"torch.compile is switched off by {summary.disabled_by}"
+    dropped = process.compile.dropped_frames
+    if dropped:
+        first = dropped[0]
+        return f"Dynamo gave up on {first.function or 'a frame'}: {(first.fail_reason or 'no reason given').splitlines()[0]}"
+    return "no graph was captured"
+
+
+def failure_text(failure: ev.WorkerFailed) -> str:
+    """One line: what, and where."""
+    message = failure.message.strip().splitlines()[0][:300] if failure.message.strip() else ""
+    text = ": ".join(part for part in (failure.error_type, message) if part) or "failed without a message"
+    return (
+        f"{text} ({failure.file}:{failure.line})"
+        if failure.file and not failure.message.count(failure.file)
+        else text
+    )
+
+
+def _start_cost(process: ProcessState | None, eager: ArmSteps | None) -> StartCost | None:
+    """Without an eager arm its extra cost cannot be taken off, and the figure is left out."""
+    compiled = process.arms.get(Arm.COMPILED) if process is not None else None
+    if process is None or compiled is None or not compiled.warmup_steps:
+        return None
+    imports_s = (process.imports.compiler_s or 0.0) if process.imports is not None else 0.0
+    total_s = imports_s + _warmup_extra_ns(compiled) / 1e9
+    eager_s = _warmup_extra_ns(eager) / 1e9 if eager is not None and eager.warmup_steps else 0.0
+    return StartCost(total_s=max(0.0, total_s), extra_s=total_s - eager_s)
+
+
+def _warmup_extra_ns(arm: ArmSteps) -> float:
+    """Time above the arm's own steady level, from the first step to the steady state. Where no level was found,
+    up to the last step that compiled: on a noisy machine the sum over more steps would be noise."""
+    last_compile = max((i for i in arm.compiled_at if i < arm.warmup_steps), default=0)
+    until = last_compile + 1 + SKIPPED_AFTER_COMPILE
+    if arm.steadiness is ev.Steadiness.STEADY and arm.steady_from is not None:
+        until = max(until, arm.steady_from)
+    until = min(until, arm.warmup_steps)
+    steps = list(arm.series.slice(0, until))
+    later = arm.series.slice(until, arm.warmup_steps) or arm.series.slice(until) or steps[-1:]
+    if steps and arm.first_step_ns is not None:
+        steps[0] = arm.first_step_ns
+    return extra_cost_ns(steps, float(median(later)))
+
+
+def _steadiness(process: ProcessState | None) -> ev.Steadiness | None:
+    arm = process.arms.get(Arm.COMPILED) if process is not None else None
+    return arm.steadiness if arm is not None else None
+
+
+def _accuracy(warm: ProcessState | None, training: bool) -> Accuracy | None:
+    if warm is None:
+        return None
+    eager_twice = warm.comparisons.get(ev.ComparisonKind.EAGER_TWICE)
+    return judge(eager_twice, warm.comparisons.get(ev.ComparisonKind.COMPILED), training)
+
+
+def _peak_bytes(process: ProcessState | None, arm: Arm) -> int | None:
+    """GPU memory where there is a GPU, else the process's resident set."""
+    peak = process.memory.get(arm) if process is not None else None
+    if peak is None:
+        return None
+    return peak.steady_allocated_bytes if peak.steady_allocated_bytes is not None else peak.host_rss_bytes

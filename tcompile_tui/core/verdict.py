@@ -1,0 +1,318 @@
+"""The decision. Pure: a recorded run can be decided again, and gets the same answer."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcompile_tui.core import events as ev
+from tcompile_tui.core.accuracy import Agreement
+from tcompile_tui.core.breakeven import BreakEven
+from tcompile_tui.core.findings import Finding, Severity, find_causes, speedup_text
+from tcompile_tui.core.pairs import EQUIVALENCE, meets_stop_rule
+from tcompile_tui.core.results import ModeResult, ModeStatus, failure_text, mode_result
+from tcompile_tui.core.spec import Mode, Phase, Preset, RunSpec
+from tcompile_tui.core.state import ProcessState, RunState
+from tcompile_tui.core.units import count, duration, percent
+
+_SMALL_GAIN = 0.05
+_SAFE_MARGIN = 2.0
+# Work of others biased CPU comparisons by up to a fifth; an effect beyond this stands.
+_BEYOND_CONTENTION = 1.25
+
+
+class Decision(str, enum.Enum):
+    ENABLE = "ENABLE"
+    ENABLE_WITH_CARE = "ENABLE WITH CARE"
+    TEST_CAREFULLY = "TEST CAREFULLY"
+    SKIP = "SKIP"
+    RAN_EAGER = "RAN EAGER"
+    CANNOT_COMPILE = "CANNOT COMPILE HERE"
+    FAILED = "FAILED"
+    STOPPED = "STOPPED"
+
+
+class ExitCode(enum.IntEnum):
+    """How `tcompile-tui run` leaves."""
+
+    DECIDED = 0
+    BAD_INPUT = 2
+    EAGER_FAILS = 3
+    CANNOT_COMPILE = 4
+    STOPPED = 5
+    FAILED = 6
+
+
+@dataclass(frozen=True)
+class JudgedMode:
+    """One mode with its own decision. `planned_gain` is the share of the planned run's time that is saved, the
+    cold start paid; negative if it costs time."""
+
+    result: ModeResult
+    decision: Decision | None
+    reason: str
+    planned_gain: float | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer to the question, with everything that it stands on."""
+
+    decision: Decision
+    headline: str
+    exit_code: ExitCode
+    best_mode: Mode | None
+    modes: tuple[JudgedMode, ...]
+    findings: tuple[Finding, ...]
+    planned_steps: float | None
+    assumed_plan: bool
+
+    @property
+    def best(self) -> JudgedMode | None:
+        return next((judged for judged in self.modes if judged.result.mode is self.best_mode), None)
+
+    @property
+    def paste_line(self) -> str | None:
+        """The line that we measured and advise, for a model variable called `model`."""
+        if self.decision not in (Decision.ENABLE, Decision.ENABLE_WITH_CARE) or self.best_mode is None:
+            return None
+        return (
+            "model.compile()"
+            if self.best_mode is Mode.DEFAULT
+            else f'model.compile(mode="{self.best_mode.value}")'
+        )
+
+
+def decide(state: RunState) -> Verdict:
+    """The verdict of a run as far as its records go; never raises for a run that ended early."""
+    results = tuple(mode_result(state, mode) for mode in state.modes)
+    findings = find_causes(state, results if _eager_is_fine(state) else ())
+    spec = state.run.spec if state.run is not None else None
+    planned = _planned_steps(state, spec, results)
+    judged = tuple(_judge_mode(result, spec, planned, findings) for result in results)
+    assumed = spec is None or spec.plan.assumed
+
+    def verdict(decision: Decision, headline: str, code: ExitCode, best: Mode | None = None) -> Verdict:
+        return Verdict(decision, headline, code, best, judged, findings, planned, assumed)
+
+    broken = _broken_before_comparison(state)
+    if broken is not None:
+        return verdict(*broken)
+    decided = [mode for mode in judged if mode.decision is not None]
+    if decided:
+        best = min(decided, key=_preference)
+        assert best.decision is not None
+        return verdict(best.decision, _headline(best, planned, spec), ExitCode.DECIDED, best.result.mode)
+    return verdict(*_undecided(state, results))
+
+
+def _eager_is_fine(state: RunState) -> bool:
+    eager = state.process_of(Phase.EAGER)
+    return eager is not None and eager.failure is None and eager.done
+
+
+def _planned_steps(state: RunState, spec: RunSpec | None, results: Sequence[ModeResult]) -> float | None:
+    """From the eager time of one step: the mean beside the compiled arm, else the eager process's level."""
+    if spec is None:
+        return None
+    measured = [result.eager_mean_ms for result in results if result.eager_mean_ms is not None]
+    step_ns = measured[0] * 1e6 if measured else state.eager_step_ns
+    return (
+        spec.plan.steps_at(step_ns / 1e9)
+        if step_ns
+        else (float(spec.plan.steps) if spec.plan.steps else None)
+    )
+
+
+# ---------------------------------------------------------------- one mode
+
+
+def _judge_mode(
+    result: ModeResult, spec: RunSpec | None, planned: float | None, findings: Sequence[Finding]
+) -> JudgedMode:
+    if result.status is not ModeStatus.MEASURED or result.speedup is None or spec is None:
+        return JudgedMode(result, None, result.reason, None)
+    gain = _planned_gain(result, planned)
+    decision, reason = _decide_mode(result, spec.preset, planned, gain, findings)
+    return JudgedMode(result, decision, reason, gain)
+
+
+def _planned_gain(result: ModeResult, planned: float | None) -> float | None:
+    if planned is None or result.gain is None or result.eager_mean_ms is None or result.cold_start is None:
+        return None
+    saved_s = planned * result.gain.mean_ns / 1e9 - result.cold_start.extra_s
+    return saved_s / (planned * result.eager_mean_ms / 1e3)
+
+
+def _decide_mode(
+    result: ModeResult, preset: Preset, planned: float | None, gain: float | None, findings: Sequence[Finding]
+) -> tuple[Decision, str]:
+    speedup, break_even = result.speedup, result.break_even_cold
+    assert speedup is not None
+    if result.accuracy is not None and result.accuracy.agreement is Agreement.DIFFERENT:
+        return Decision.TEST_CAREFULLY, "its outputs differ from eager by more than rounding"
+    if speedup.hi < 1:
+        return Decision.SKIP, "it is slower in steady state"
+    if speedup.lo <= 1:
+        if speedup.hi < 1 + EQUIVALENCE:
+            return Decision.SKIP, f"no gain larger than {percent(speedup.hi - 1)}"
+        return (
+            Decision.TEST_CAREFULLY,
+            f"a difference below {percent(speedup.smallest_detectable)} could not be seen",
+        )
+    if break_even is None or planned is None or gain is None:
+        return Decision.TEST_CAREFULLY, "its start was not measured, so the break-even is not known"
+    if planned <= break_even.lo:
+        return Decision.SKIP, f"the run ends before the break-even ({_break_even_text(break_even)})"
+    if break_even.hi is None or planned < break_even.hi:
+        return Decision.TEST_CAREFULLY, f"the run ends near the break-even ({_break_even_text(break_even)})"
+    if result.compiles_while_measuring:
+        return Decision.TEST_CAREFULLY, "it keeps recompiling"
+    if result.host_contended and speedup.lo < _BEYOND_CONTENTION:
+        return Decision.TEST_CAREFULLY, "other work on this machine disturbed the comparison"
+    cautions = _cautions(result, preset, planned, break_even, gain, findings)
+    return (Decision.ENABLE_WITH_CARE, cautions[0]) if cautions else (Decision.ENABLE, "")
+
+
+def _cautions(
+    result: ModeResult,
+    preset: Preset,
+    planned: float,
+    break_even: BreakEven,
+    gain: float,
+    findings: Sequence[Finding],
+) -> list[str]:
+    """Why a mode that pays off is not simply to be enabled, most important first."""
+    assert result.speedup is not None and break_even.hi is not None
+    cautions = [finding.title for finding in findings if finding.severity is Severity.BLOCKER]
+    agreement = result.accuracy.agreement if result.accuracy is not None else Agreement.NOT_CHECKED
+    if agreement in (Agreement.UNCERTAIN, Agreement.NOT_CHECKED):
+        cautions.append("whether its outputs are right could not be established")
+    if planned < _SAFE_MARGIN * break_even.hi:
+        cautions.append(f"the run is not much longer than the break-even ({_break_even_text(break_even)})")
+    if gain < _SMALL_GAIN:
+        cautions.append(f"the gain is small ({percent(gain)} of the run)")
+    if not meets_stop_rule(result.speedup):
+        cautions.append("the interval is wide")
+    if result.ratio_drifted:
+        cautions.append("the speedup moved while it was measured")
+    if result.host_contended:
+        cautions.append("other work on this machine disturbed the comparison")
+    if result.recompiles and preset is Preset.SMOKE:
+        cautions.append("it recompiled, and was not watched for long")
+    return cautions
+
+
+def _break_even_text(break_even: BreakEven) -> str:
+    if break_even.steps is None:
+        return "never"
+    return (
+        f"{count(break_even.lo)} to {count(break_even.hi)} steps"
+        if break_even.hi
+        else f"{count(break_even.steps)} steps"
+    )
+
+
+# ---------------------------------------------------------------- all modes
+
+
+def _preference(judged: JudgedMode) -> tuple[int, float]:
+    """The safest class first, then the larger gain over the planned run."""
+    order = [Decision.ENABLE, Decision.ENABLE_WITH_CARE, Decision.TEST_CAREFULLY, Decision.SKIP]
+    assert judged.decision is not None
+    speedup = judged.result.speedup
+    gain = judged.planned_gain if judged.planned_gain is not None else (speedup.value - 1 if speedup else 0.0)
+    return order.index(judged.decision), -gain
+
+
+def _headline(best: JudgedMode, planned: float | None, spec: RunSpec | None) -> str:
+    result, decision = best.result, best.decision
+    plan = _plan_text(planned, result, spec)
+    measured = f"{result.mode.value} runs at {speedup_text(result)} of eager speed"
+    if decision in (Decision.ENABLE, Decision.ENABLE_WITH_CARE) and result.break_even_cold is not None:
+        steps = result.break_even_cold.steps or 0.0
+        wall_s = steps * (result.eager_mean_ms or 0.0) / 1e3
+        paid = f"a cold start is paid back after {count(steps)} steps ({duration(wall_s)})"
+        saved = f"it saves {percent(best.planned_gain)} of {plan}"
+        return "; ".join([measured, paid, saved, *([best.reason] if best.reason else [])])
+    return f"{measured}; {best.reason} ({plan})" if best.reason else f"{measured} ({plan})"
+
+
+def _plan_text(planned: float | None, result: ModeResult, spec: RunSpec | None) -> str:
+    if planned is None or result.eager_mean_ms is None:
+        return "the planned run"
+    wall = duration(planned * result.eager_mean_ms / 1e3)
+    if spec is None or spec.plan.assumed:
+        return f"an assumed run of {wall} ({count(planned)} steps)"
+    return f"the planned {count(planned)} steps ({wall} eager)"
+
+
+# ---------------------------------------------------------------- runs that did not get to a comparison
+
+_Outcome = tuple[Decision, str, ExitCode]
+
+
+def _broken_before_comparison(state: RunState) -> _Outcome | None:
+    preflight, eager = state.process_of(Phase.PREFLIGHT), state.process_of(Phase.EAGER)
+    if eager is not None and not eager.done:
+        return _eager_outcome(eager)
+    if preflight is not None and not preflight.done and not _was_stopped(preflight):
+        return Decision.CANNOT_COMPILE, _process_text(preflight), ExitCode.CANNOT_COMPILE
+    if eager is None:
+        return Decision.STOPPED, "stopped before anything was measured", ExitCode.STOPPED
+    return None
+
+
+def _eager_outcome(eager: ProcessState) -> _Outcome:
+    failure = eager.failure
+    if failure is None:
+        if eager.ended is None or _was_stopped(eager):
+            return Decision.STOPPED, "stopped before the eager model was measured", ExitCode.STOPPED
+        return Decision.FAILED, f"the eager process failed: {_process_text(eager)}", ExitCode.FAILED
+    if failure.fault == "input":
+        return Decision.FAILED, failure_text(failure), ExitCode.BAD_INPUT
+    if failure.fault == "program":
+        return Decision.FAILED, failure_text(failure), ExitCode.FAILED
+    return (
+        Decision.FAILED,
+        f"the model fails without torch.compile: {failure_text(failure)}",
+        ExitCode.EAGER_FAILS,
+    )
+
+
+def _undecided(state: RunState, results: Sequence[ModeResult]) -> _Outcome:
+    environment = [
+        process.failure
+        for process in state.processes.values()
+        if process.failure is not None and process.failure.fault == "environment"
+    ]
+    if environment:
+        return Decision.CANNOT_COMPILE, failure_text(environment[0]), ExitCode.CANNOT_COMPILE
+    eager_runs = [result for result in results if result.status is ModeStatus.RAN_EAGER]
+    if eager_runs:
+        text = f"nothing was compiled, so there is nothing to gain: {eager_runs[0].reason}"
+        return Decision.RAN_EAGER, text, ExitCode.DECIDED
+    failed = [result for result in results if result.status is ModeStatus.FAILED]
+    if failed:
+        text = "; ".join(f"{result.mode.value}: {result.reason}" for result in failed)
+        return Decision.FAILED, text, ExitCode.FAILED
+    if any(_was_stopped(process) for process in state.processes.values()) or state.current is not None:
+        return Decision.STOPPED, "stopped before eager and compiled steps could be compared", ExitCode.STOPPED
+    unfinished = next((result for result in results if result.status is ModeStatus.NOT_FINISHED), None)
+    text = (
+        f"{unfinished.mode.value}: {unfinished.reason}" if unfinished is not None else "no mode was measured"
+    )
+    return Decision.STOPPED, f"the time was too short for a decision: {text}", ExitCode.STOPPED
+
+
+def _was_stopped(process: ProcessState) -> bool:
+    return process.ended is not None and process.ended.outcome is ev.Outcome.STOPPED
+
+
+def _process_text(process: ProcessState) -> str:
+    if process.failure is not None:
+        return failure_text(process.failure)
+    return (
+        process.ended.detail or process.ended.outcome.value if process.ended is not None else "it did not end"
+    )
