@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tcompile_tui.core.events import EVENT_TYPES, Event
+from tcompile_tui.core.events import EVENT_TYPES, Block, Event
 
 
 class BadRecordError(ValueError):
@@ -19,6 +19,9 @@ class _Envelope(msgspec.Struct):
     kind: str
 
 
+# Beyond what any worker sends; a forged record must exhaust neither memory nor the 64-bit arrays that keep times.
+_MAX_BLOCK_STEPS = 1_000_000
+_MAX_TIME_NS = 2**63 - 1
 _PEEK = msgspec.json.Decoder(_Envelope)
 # strict=False reads the strings 'nan' and 'inf' where a float belongs.
 _DECODERS: dict[str, msgspec.json.Decoder[Event]] = {
@@ -30,6 +33,14 @@ def decode_event(line: bytes) -> Event | None:
     """One record, or None for a kind that this program does not know. Raises BadRecordError."""
     try:
         decoder = _DECODERS.get(_PEEK.decode(line).kind)
-        return decoder.decode(line) if decoder is not None else None
+        event = decoder.decode(line) if decoder is not None else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRecordError(str(error)) from None
+    if isinstance(event, Block) and not _is_possible(event):
+        raise BadRecordError("a block with step times or a number of steps that cannot be")
+    return event
+
+
+def _is_possible(block: Block) -> bool:
+    times = block.step_ns or block.summary_ns or (0,)
+    return 0 <= block.steps <= _MAX_BLOCK_STEPS and min(times) >= 0 and max(times) <= _MAX_TIME_NS

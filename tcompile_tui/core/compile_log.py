@@ -63,7 +63,8 @@ class CompileLog:
     dynamic_shapes: list[ev.DynamicShape] = field(default_factory=list)
     limit_hits: list[ev.RecompileLimitHit] = field(default_factory=list)
     cache_counts: dict[tuple[ev.CacheKind, ev.CacheOutcome], int] = field(default_factory=dict)
-    cudagraph_recordings: int = 0
+    cudagraph_spans: int = 0
+    cudagraph_callbacks: int = 0
     cudagraph_skips: list[str] = field(default_factory=list)
     fallback_ops: dict[str, int] = field(default_factory=dict)
     warnings: list[ev.CompilerWarning] = field(default_factory=list)
@@ -107,6 +108,11 @@ class CompileLog:
         """Was there any sign of the compiler at all?"""
         return bool(self.frames or self.graphs or self.cache_counts)
 
+    @property
+    def cudagraph_recordings(self) -> int:
+        """Recorded CUDA graphs. A torch with both signals tells each recording twice; one of them may be missing."""
+        return max(self.cudagraph_spans, self.cudagraph_callbacks)
+
     def cache_count(self, outcome: ev.CacheOutcome) -> int:
         return sum(count for (_, told), count in self.cache_counts.items() if told is outcome)
 
@@ -118,7 +124,7 @@ class CompileLog:
         if event.begins:
             stack.append(OpenStage(event.stage, event.stage_name, event.compile_id, event.t_s))
             self.autotunes += event.stage is ev.CompileStage.AUTOTUNE
-            self.cudagraph_recordings += event.stage_name == "CUDAGraphNode.record"
+            self.cudagraph_spans += event.stage_name == "CUDAGraphNode.record"
             return
         for depth in range(len(stack) - 1, -1, -1):
             if stack[depth].stage_name == event.stage_name:
@@ -202,8 +208,7 @@ class CompileLog:
 
     @apply.register
     def _callback(self, event: ev.CompilerCallback) -> None:
-        if event.begins and event.trigger == "CUDAGRAPH_RECORDING" and not self.cudagraph_recordings:
-            self.cudagraph_recordings += 1
+        self.cudagraph_callbacks += event.begins and event.trigger == "CUDAGRAPH_RECORDING"
 
     @apply.register
     def _warning(self, event: ev.CompilerWarning) -> None:

@@ -305,6 +305,17 @@ def _settings(state: RunState, results: Sequence[ModeResult]) -> Iterator[Findin
         )
 
 
+def _partly_compiled(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    eager = state.process_of(Phase.EAGER)
+    if eager is not None and eager.compile.compiler_active:
+        yield Finding(
+            "already-compiled",
+            Severity.WARNING,
+            "the model already compiles a part of itself: the eager arm is your current code (partly compiled)",
+            advice="take torch.compile out of the model file to compare with plain eager",
+        )
+
+
 def _left_behind(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     left = sum(p.ended.reclaimed for p in state.processes.values() if p.ended is not None)
     killed = [
@@ -328,5 +339,5 @@ def speedup_text(result: ModeResult) -> str:
 _Rule = Callable[[RunState, Sequence[ModeResult]], Iterator[Finding]]
 _RULES: tuple[_Rule, ...] = (
     _accuracy, _modes_without_result, _dropped_frames, _graph_breaks, _recompiles, _cudagraphs, _fallback_ops,
-    _memory, _noise, _gpu, _settings, _left_behind,
+    _memory, _noise, _gpu, _settings, _partly_compiled, _left_behind,
 )  # fmt: skip

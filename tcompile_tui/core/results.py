@@ -112,6 +112,15 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
     )
 
 
+def planned_gain(result: ModeResult, steps: float | None) -> float | None:
+    """The share of an eager run of `steps` steps that compiling saves, with one cold start paid; negative if it
+    costs time, None where it is not known."""
+    if not steps or result.gain is None or result.eager_mean_ms is None or result.cold_start is None:
+        return None
+    saved_s = steps * result.gain.mean_ns / 1e9 - result.cold_start.extra_s
+    return saved_s / (steps * result.eager_mean_ms / 1e3)
+
+
 def _status(cold: ProcessState | None, warm: ProcessState | None) -> tuple[ModeStatus, str]:
     if cold is None:
         return ModeStatus.NOT_RUN, "the run ended before its turn"

@@ -25,7 +25,10 @@ ASSUMED_PLAN_HOURS = 24.0
 
 
 class SpecError(ValueError):
-    """Something the user wrote cannot be understood; the message is one line for them."""
+    """Something the user wrote cannot be understood; the message is one line for them, whatever they wrote."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message))
 
 
 class Task(str, enum.Enum):
@@ -90,7 +93,7 @@ class Target:
         return f"{stem}-{self.name}" if self.name and self.name != stem else stem
 
 
-_DOTTED = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
+_DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def parse_target(text: str) -> Target:
@@ -101,13 +104,13 @@ def parse_target(text: str) -> Target:
     where, colon, name = text.rpartition(":")
     if not colon or "/" in name or name.endswith((".py", ".ipynb")):
         where, name = text, ""
-    if colon and where != text and not _DOTTED.match(name):
+    if colon and where != text and not _DOTTED.fullmatch(name):
         raise SpecError(f"'{name}' in '{text}' is not a name: write {where}:ClassOrFunction")
     if where.endswith(".ipynb"):
         raise SpecError(f"{where} is a notebook: export it first (jupyter nbconvert --to script {where})")
     if where.endswith(".py") or "/" in where:
         return Target(path=where, module=None, name=name or None)
-    if _DOTTED.match(where):
+    if _DOTTED.fullmatch(where):
         if not name:
             raise SpecError(f"'{where}' names no model: write {where}:ClassOrFunction, or a path that ends in .py")
         return Target(path=None, module=where, name=name)
@@ -132,6 +135,8 @@ class TensorSpec:
 _TENSOR = re.compile(
     r"^\s*(?:(?P<name>[^=\[\]<>]*?)\s*=)?\s*(?P<dtype>[A-Za-z_][\w.]*)\s*\[(?P<shape>[^\]]*)\]\s*(?:<(?P<range>[^>]*)>)?\s*$"
 )
+_MAX_SIZE_DIGITS = 18  # a size is an int64
+_MAX_BOUND = 2**63 - 1  # torch.randint takes its bounds as int64, the excluded upper one too
 
 
 def parse_tensor(text: str) -> TensorSpec:
@@ -156,7 +161,7 @@ def parse_tensor(text: str) -> TensorSpec:
 
 def _parse_size(size: str, text: str) -> int:
     size = size.strip()
-    if not (size.isascii() and size.isdigit()):
+    if not (size.isascii() and size.isdigit() and len(size) <= _MAX_SIZE_DIGITS):
         raise SpecError(f"'{size}' in '{text}' is not a size: sizes are whole numbers from 0 up")
     return int(size)
 
@@ -174,7 +179,7 @@ def _parse_range(written: str | None, dtype: str, text: str) -> tuple[int | None
     smallest, largest = (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     if low >= high:
         raise SpecError(f"the range <{low},{high}> in '{text}' is empty: the upper bound is not included")
-    if low < smallest or high - 1 > largest:
+    if low < smallest or high > min(largest + 1, _MAX_BOUND):
         raise SpecError(f"the range <{low},{high}> in '{text}' does not fit into {dtype}")
     return low, high
 
@@ -230,12 +235,12 @@ class RunSpec:
     budget_s: float = Preset.STANDARD.budget_s
 
 
-_DEVICE = re.compile(r"^(auto|cpu|cuda|cuda:\d+)$")
+_DEVICE = re.compile(r"auto|cpu|cuda|cuda:[0-9]+")
 
 
 def parse_device(text: str) -> str:
     """`cpu`, `cuda`, `cuda:N`; `auto` picks CUDA where there is one."""
-    if not _DEVICE.match(text):
+    if not _DEVICE.fullmatch(text):
         raise SpecError(f"unknown device '{text}': cpu, cuda or cuda:N")
     return text
 
@@ -272,12 +277,17 @@ def command_line(spec: RunSpec) -> str:
     if spec.plan.steps is not None:
         words += ["--planned-steps", str(spec.plan.steps)]
     if spec.plan.hours is not None:
-        words += ["--planned-hours", f"{spec.plan.hours:g}"]
+        words += ["--planned-hours", _shortest(spec.plan.hours)]
     if spec.preset is not Preset.STANDARD:
         words += ["--preset", spec.preset.value]
     if spec.budget_s != spec.preset.budget_s:
-        words += ["--budget", f"{spec.budget_s:g}"]
+        words += ["--budget", _shortest(spec.budget_s)]
     return shlex.join(words)
+
+
+def _shortest(number: float) -> str:
+    """The shortest text that reads back as the same number."""
+    return str(float(number)).removesuffix(".0")
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,10 @@ def duration(seconds: float | None) -> str:
 
 
 def milliseconds(nanoseconds: float | None) -> str:
-    """A step time: `12.3 ms`, `0.0420 ms`."""
-    return MISSING if nanoseconds is None else f"{_three_digits(nanoseconds / 1e6)} ms"
+    """A step time: `12.3 ms`, `0.0420 ms`; from 10 s on as a duration."""
+    if nanoseconds is None:
+        return MISSING
+    return f"{_three_digits(nanoseconds / 1e6)} ms" if nanoseconds < 1e10 else duration(nanoseconds / 1e9)
 
 
 def count(number: float | None) -> str:

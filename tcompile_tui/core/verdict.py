@@ -11,7 +11,7 @@ from tcompile_tui.core.accuracy import Agreement
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.findings import Finding, Severity, find_causes, speedup_text
 from tcompile_tui.core.pairs import EQUIVALENCE, meets_stop_rule
-from tcompile_tui.core.results import ModeResult, ModeStatus, failure_text, mode_result
+from tcompile_tui.core.results import ModeResult, ModeStatus, failure_text, mode_result, planned_gain
 from tcompile_tui.core.spec import Mode, Phase, Preset, RunSpec
 from tcompile_tui.core.state import ProcessState, RunState
 from tcompile_tui.core.units import count, duration, percent
@@ -133,16 +133,9 @@ def _judge_mode(
 ) -> JudgedMode:
     if result.status is not ModeStatus.MEASURED or result.speedup is None or spec is None:
         return JudgedMode(result, None, result.reason, None)
-    gain = _planned_gain(result, planned)
+    gain = planned_gain(result, planned)
     decision, reason = _decide_mode(result, spec.preset, planned, gain, findings)
     return JudgedMode(result, decision, reason, gain)
-
-
-def _planned_gain(result: ModeResult, planned: float | None) -> float | None:
-    if planned is None or result.gain is None or result.eager_mean_ms is None or result.cold_start is None:
-        return None
-    saved_s = planned * result.gain.mean_ns / 1e9 - result.cold_start.extra_s
-    return saved_s / (planned * result.eager_mean_ms / 1e3)
 
 
 def _decide_mode(

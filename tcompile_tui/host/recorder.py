@@ -7,7 +7,7 @@ from time import monotonic_ns
 
 from tcompile_tui.core.events import Event, Level, Notice, stamp
 from tcompile_tui.core.state import RunState
-from tcompile_tui.host.runs import EventLog
+from tcompile_tui.host.event_log import EventLog
 
 SUPERVISOR = 0
 

@@ -6,6 +6,7 @@ import copy
 import inspect
 import math
 import resource
+import sys
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from ..core.spec import Arm, Job, Mode, Phase, Task
 from . import compiler
 from .channel import Channel
 from .compare import compare_snapshots, snapshot_outputs
+from .failures import StageError
 from .inputs import Batch, clone_batch, describe_inputs, make_batches
 from .loading import UserFile, build_model, import_user_file, seed_everything
 from .stepping import Step, make_step
@@ -35,6 +37,8 @@ _PAIR_BLOCK_NS = 20_000_000
 _MIN_PAIR_STEPS = 8
 _MAX_PAIR_BLOCK_NS = 1_000_000_000
 _SLOW_PAIR_STEPS = 2
+# Fewer give no interval worth having; the supervisor's limit still holds.
+_MIN_PAIRS = 8
 _STEPS_AFTER_SWITCH = 2
 _MEMORY_STEPS = 3
 # The second copy of a model must leave room for both arms' activations.
@@ -151,7 +155,8 @@ def _run_pairs(bench: Bench, eager: _Loop, compiled: _Loop) -> None:
         for loop in (eager, compiled) if pair % 2 == 0 else (compiled, eager):
             bench.stage.compiled = loop is compiled
             loop.run_block(BlockRole.PAIR, steps + _STEPS_AFTER_SWITCH, pair=pair)
-        if bench.channel.should_finish(bench.loop) or perf_counter() - started > bench.job.pair_budget_s:
+        spent = perf_counter() - started > bench.job.pair_budget_s and pair + 1 >= _MIN_PAIRS
+        if spent or bench.channel.should_finish(bench.loop):
             break
 
 
@@ -272,14 +277,23 @@ class _Loop:
 
 def _open_device(job: Job) -> torch.device:
     """The supervisor made one GPU visible, so that it is device 0 whatever the machine has."""
-    return torch.device("cuda", 0) if job.spec.device != "cpu" else torch.device("cpu")
+    if job.spec.device == "cpu":
+        return torch.device("cpu")
+    try:
+        torch.cuda.init()
+    except Exception as error:
+        raise StageError(
+            f"torch {torch.__version__} cannot use the GPU ({error}): check the driver, or use --device cpu",
+            fault="environment",
+        ) from error
+    return torch.device("cuda", 0)
 
 
 def _worker_facts(device: torch.device, capabilities: tuple[str, ...]) -> WorkerReady:
     on_gpu = device.type == "cuda"
     properties = torch.cuda.get_device_properties(device) if on_gpu else None
     return WorkerReady(
-        python_version=".".join(map(str, __import__("sys").version_info[:3])),
+        python_version=".".join(map(str, sys.version_info[:3])),
         torch_version=torch.__version__,
         cuda_version=torch.version.cuda,
         device_name=properties.name if properties is not None else "CPU",

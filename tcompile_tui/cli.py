@@ -1,0 +1,204 @@
+"""The command line. Heavy imports wait until a command needs them, so that --help is quick."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import tcompile_tui
+
+if TYPE_CHECKING:
+    from tcompile_tui.core.spec import RunSpec
+    from tcompile_tui.host.supervisor import Finished, RunRequest
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+PRESETS = ("smoke", "quick", "standard", "thorough")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(tcompile_tui.__version__, prog_name="tcompile-tui")
+def main() -> None:
+    """Does torch.compile pay off for your model, here, for the run you plan?"""
+
+
+def _run_options(function: Any) -> Any:
+    """What to measure and how; shared by every command that starts a run."""
+    options = [
+        click.option("--input", "inputs", multiple=True, metavar="SPEC", help="name=float32[4,3,224,224] or ids=int64[4,512]<0,50257>; repeat it for several. Default: the file's example_inputs()."),
+        click.option("--task", type=click.Choice(["infer", "train"]), help="One step is a forward pass, or a training step with AdamW. Default: as the file says (TRAIN = True), else infer."),
+        click.option("--mode", "modes", multiple=True, type=click.Choice(MODES), help="Mode of torch.compile; several are compared. Default: default."),
+        click.option("--device", default="auto", metavar="cpu|cuda|cuda:N", help="Default: the least busy GPU, else the CPU."),
+        click.option("--dtype", metavar="D", help="Convert the model and its floating inputs: float32, bfloat16, float16, float64."),
+        click.option("--amp", type=click.Choice(["bf16", "fp16"]), help="Run the steps under autocast."),
+        click.option("--planned-steps", type=click.IntRange(min=1), help="Steps of the run you plan."),
+        click.option("--planned-hours", type=click.FloatRange(min=0, min_open=True), help="Or its length in hours of eager steps. Default: 24."),
+        click.option("--preset", type=click.Choice(PRESETS), default="standard", show_default=True, help="How much time to take: quick 5 min at most, standard 15, thorough 60."),
+        click.option("--budget", type=click.FloatRange(min=5), metavar="SECONDS", help="Time limit for the whole run."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@main.command()
+@click.argument("target")
+@click.argument("argv", nargs=-1, type=click.UNPROCESSED)
+@_run_options
+@click.option("--python", metavar="EXE", help="Interpreter that has torch and the model's packages. Nothing is installed there.")
+@click.option("--env", "environment", multiple=True, metavar="K=V", help="Set an environment variable for the model.")
+@click.option("--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".", help="Folder that the model runs in.")
+@click.option("--runs-dir", type=click.Path(file_okay=False, path_type=Path), help="Where run folders go.")
+@click.option("--name", help="Name for the run folder. Default: the model's.")
+@click.option("--json", "json_path", metavar="FILE|-", help="Write the verdict as JSON to a file, or to stdout.")
+@click.option("--keep-caches", is_flag=True, help="Keep the compile caches of this run.")
+@click.option("--cold-headers", is_flag=True, help="Count the C++ headers, precompiled once per machine, as part of a cold start (CPU).")
+def run(target: str, argv: tuple[str, ...], **options: Any) -> None:
+    """Measure TARGET and say whether torch.compile pays off.
+
+    TARGET is path/file.py, path/file.py:Name or package.module:Name; Name is an nn.Module class or a function that
+    returns a module. Arguments after -- are the model script's own.
+
+    Exit status: 0 a decision was reached, 2 bad input, 3 the model fails in eager, 4 torch.compile cannot run
+    here, 5 stopped before a decision, 6 the run failed.
+    """
+    from tcompile_tui.core.spec import SpecError
+    from tcompile_tui.host.interpreter import InterpreterError
+    from tcompile_tui.host.supervisor import prepare
+
+    try:
+        request = _request(target, argv, options)
+        prepared = prepare(request)
+    except SpecError as error:
+        _fail(str(error), 2)
+    except InterpreterError as error:
+        _fail(str(error), 2 if options["python"] else 4)
+    _execute(prepared, options["json_path"])
+
+
+def _execute(prepared: Any, json_path: str | None) -> None:
+    from tcompile_tui.host.stopping import StopRequest
+    from tcompile_tui.host.supervisor import execute
+    from tcompile_tui.report.progress import ProgressLine
+
+    stop = StopRequest()
+    progress = ProgressLine(sys.stderr)
+
+    def on_change(state: Any) -> None:
+        progress.silent = progress.silent or stop.terminal_gone
+        progress.update(state)
+
+    with stop.listening():
+        try:
+            finished = execute(prepared, stop, on_change)
+        except OSError as error:
+            _fail(f"cannot write the run: {error}; choose another folder with --runs-dir", 6)
+        progress.close()
+        _report(finished, json_path, silent=progress.silent)
+    # Daemon threads that still wait in a read of the driver must not hold the exit.
+    sys.stdout.flush() if not progress.silent else None
+    os._exit(int(finished.verdict.exit_code))
+
+
+def _report(finished: Finished, json_path: str | None, silent: bool) -> None:
+    """The verdict for people and, where asked, for programs; a terminal that went away is no error."""
+    from tcompile_tui.core.verdict_json import encode_verdict, verdict_document
+    from tcompile_tui.report.text import verdict_text
+
+    document = encode_verdict(verdict_document(finished.state, finished.verdict))
+    text = verdict_text(finished.state, finished.verdict, finished.folder.path)
+    try:
+        if json_path == "-":
+            click.echo(document, nl=False)
+        elif json_path is not None:
+            Path(json_path).write_bytes(document)
+        if not silent:
+            click.echo(text, err=json_path == "-", nl=False)
+    except OSError as error:
+        if json_path not in (None, "-"):
+            click.echo(f"error: cannot write {json_path}: {error}", err=True)
+
+
+def _request(target: str, argv: tuple[str, ...], options: dict[str, Any]) -> RunRequest:
+    """Raises SpecError."""
+    from tcompile_tui.host.supervisor import RunRequest
+    from tcompile_tui.paths import default_runs_dir
+
+    cwd = Path(options["cwd"]).absolute()
+    return RunRequest(
+        spec=_spec(target, options),
+        cwd=cwd,
+        runs_dir=(options["runs_dir"] or default_runs_dir()).absolute(),
+        command=shlex.join(["tcompile-tui", *sys.argv[1:]]),
+        python=options["python"],
+        name=options["name"],
+        argv=argv,
+        extra_environment=_assignments(options["environment"]),
+        keep_caches=options["keep_caches"],
+        cold_headers=options["cold_headers"],
+    )
+
+
+def _spec(target: str, options: dict[str, Any]) -> RunSpec:
+    from tcompile_tui.core.spec import (
+        Mode, Plan, Preset, RunSpec, SpecError, Task, order_modes, parse_device, parse_dtype, parse_inputs,
+        parse_target,
+    )  # fmt: skip
+
+    if options["planned_steps"] is not None and options["planned_hours"] is not None:
+        raise SpecError("give --planned-steps or --planned-hours, not both")
+    preset = Preset(options["preset"])
+    return RunSpec(
+        target=parse_target(target),
+        inputs=parse_inputs(options["inputs"]),
+        task=Task(options["task"]) if options["task"] else None,
+        modes=order_modes([Mode(mode) for mode in options["modes"]]),
+        device=parse_device(options["device"]),
+        dtype=parse_dtype(options["dtype"]) if options["dtype"] else None,
+        amp=options["amp"],
+        plan=Plan(options["planned_steps"], options["planned_hours"]),
+        preset=preset,
+        budget_s=options["budget"] or preset.budget_s,
+    )
+
+
+def _assignments(texts: Sequence[str]) -> dict[str, str]:
+    from tcompile_tui.core.spec import SpecError
+
+    pairs = [text.partition("=") for text in texts]
+    for name, equals, _ in pairs:
+        if not equals or not name:
+            raise SpecError(f"--env '{name}' is no assignment: write --env NAME=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+@main.command()
+@click.option("--runs-dir", type=click.Path(file_okay=False, path_type=Path), help="Where run folders are.")
+@click.option("--prune", is_flag=True, help="Delete ended runs that are older than --days.")
+@click.option("--days", type=click.FloatRange(min=0), default=30, show_default=True, help="Age for --prune.")
+def runs(runs_dir: Path | None, prune: bool, days: float) -> None:
+    """List the recorded runs, newest first."""
+    from tcompile_tui.host.run_folder import list_runs, prune_runs
+    from tcompile_tui.paths import default_runs_dir
+
+    folder = runs_dir or default_runs_dir()
+    if prune:
+        names = [gone.name for gone in prune_runs(folder, timedelta(days=days))]
+        click.echo("\n".join([*(f"deleted {name}" for name in names), f"{len(names)} deleted from {folder}"]))
+        return
+    found = list_runs(folder)
+    for summary in found:
+        click.echo(f"{summary.name}  {summary.status.value:<9}  {summary.decision or '':<19}  {summary.info.spec.target}")
+    if not found:
+        click.echo(f"no runs in {folder}")
+
+
+def _fail(message: str, status: int) -> None:
+    click.echo(f"error: {message}", err=True)
+    raise SystemExit(status)

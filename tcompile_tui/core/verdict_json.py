@@ -1,0 +1,102 @@
+"""`verdict.json`: the verdict for programs. Keys are added, never renamed; see SCHEMA_VERSION."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tcompile_tui.core.breakeven import BreakEven
+from tcompile_tui.core.findings import Finding
+from tcompile_tui.core.pairs import SpeedupInterval
+from tcompile_tui.core.results import StartCost
+from tcompile_tui.core.spec import command_line
+from tcompile_tui.core.state import RunState
+from tcompile_tui.core.verdict import JudgedMode, Verdict
+
+SCHEMA_VERSION = 1
+
+
+def verdict_document(state: RunState, verdict: Verdict) -> dict[str, Any]:
+    """Plain JSON values. None is "not known", except in `break_even_steps`, where it is "never"."""
+    run = state.run
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "decision": verdict.decision.value,
+        "headline": verdict.headline,
+        "exit_code": int(verdict.exit_code),
+        "best_mode": verdict.best_mode.value if verdict.best_mode is not None else None,
+        "paste": verdict.paste_line,
+        "planned_steps": verdict.planned_steps,
+        "assumed_plan": verdict.assumed_plan,
+        "per_mode": {judged.result.mode.value: _mode(judged) for judged in verdict.modes},
+        "findings": [_finding(finding) for finding in verdict.findings],
+        "torch": run.torch_version if run is not None else None,
+        "python": run.python if run is not None else None,
+        "device": run.device_name if run is not None else None,
+        "command": command_line(run.spec) if run is not None else None,
+        "seconds": round(state.now_s, 3),
+    }
+
+
+def encode_verdict(document: dict[str, Any]) -> bytes:
+    """Indented JSON with a line end."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _mode(judged: JudgedMode) -> dict[str, Any]:
+    result = judged.result
+    return {
+        "status": result.status.value,
+        "decision": judged.decision.value if judged.decision is not None else None,
+        "reason": judged.reason,
+        "speedup": _speedup(result.speedup),
+        "eager_ms": result.eager_ms,
+        "compiled_ms": result.compiled_ms,
+        "eager_mean_ms": result.eager_mean_ms,
+        "compiled_mean_ms": result.compiled_mean_ms,
+        "cold_start_s": _start(result.cold_start),
+        "warm_start_s": _start(result.warm_start),
+        "break_even_steps": {"cold": _steps(result.break_even_cold), "warm": _steps(result.break_even_warm)},
+        "break_even_interval": {"cold": _bounds(result.break_even_cold), "warm": _bounds(result.break_even_warm)},
+        "planned_gain": judged.planned_gain,
+        "peak_memory_bytes": result.peak_memory_bytes,
+        "eager_peak_memory_bytes": result.eager_peak_memory_bytes,
+        "graphs": result.graphs,
+        "graph_breaks": result.graph_breaks,
+        "recompiles": result.recompiles,
+        "agreement": result.accuracy.agreement.value if result.accuracy is not None else None,
+        "steadiness": result.steadiness.value if result.steadiness is not None else None,
+        "warm_cache": {"hits": result.warm_cache_hits, "misses": result.warm_cache_misses},
+    }
+
+
+def _speedup(interval: SpeedupInterval | None) -> dict[str, float | int] | None:
+    if interval is None:
+        return None
+    return {"value": interval.value, "lo": interval.lo, "hi": interval.hi, "pairs": interval.pairs}
+
+
+def _start(cost: StartCost | None) -> float | None:
+    return cost.total_s if cost is not None else None
+
+
+def _steps(found: BreakEven | None) -> float | None:
+    return found.steps if found is not None else None
+
+
+def _bounds(found: BreakEven | None) -> list[float | None] | None:
+    return [found.lo, found.hi] if found is not None else None
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "id": finding.id,
+        "severity": finding.severity.value,
+        "title": finding.title,
+        "evidence": finding.evidence,
+        "advice": finding.advice,
+        "file": finding.file,
+        "line": finding.line,
+        "link": finding.link,
+    }

@@ -1,0 +1,312 @@
+"""One run from request to verdict: which process comes when, with how much time, and what is written down."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from time import monotonic
+
+import tcompile_tui
+from tcompile_tui.core import events as ev
+from tcompile_tui.core.discover import Resolved, resolve
+from tcompile_tui.core.spec import Job, Mode, Phase, Preset, RunSpec
+from tcompile_tui.core.state import ProcessState, RunState
+from tcompile_tui.core.verdict import Verdict, decide
+from tcompile_tui.host import machine, roots
+from tcompile_tui.host.archive import build_worker_archive
+from tcompile_tui.host.devices import Device, choose_device
+from tcompile_tui.host.event_log import EventLog
+from tcompile_tui.host.interpreter import Interpreter, find_interpreter
+from tcompile_tui.host.phase_runner import PhaseLimits, PhaseRunner
+from tcompile_tui.host.recorder import Recorder
+from tcompile_tui.host.run_folder import OutputLog, ProcessId, RunFolder, RunInfo, write_atomically
+from tcompile_tui.host.sampler import Sampler
+from tcompile_tui.host.stopping import Stop, StopRequest
+from tcompile_tui.host.workers import Worker
+from tcompile_tui.core.verdict_json import encode_verdict, verdict_document
+
+_FULL_DISK_BYTES = 2 << 30
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What a person asked for, as far as it is not part of what is measured (that is `spec`)."""
+
+    spec: RunSpec
+    cwd: Path
+    runs_dir: Path
+    command: str
+    python: str | None = None
+    name: str | None = None
+    argv: tuple[str, ...] = ()
+    extra_environment: Mapping[str, str] = field(default_factory=dict)
+    keep_caches: bool = False
+    cold_headers: bool = False
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A request that can be run: everything that may be wrong with it was looked at."""
+
+    request: RunRequest
+    resolved: Resolved
+    interpreter: Interpreter
+    device: Device
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that came to its end."""
+
+    folder: RunFolder
+    state: RunState
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class _Effort:
+    """How long to measure, by preset. Warm-up and pairs in seconds of step time, for each arm and process."""
+
+    warmup_s: float
+    pairs_s: float
+    max_pairs: int
+
+
+_EFFORTS = {
+    Preset.SMOKE: _Effort(warmup_s=1.0, pairs_s=4.0, max_pairs=10),
+    Preset.QUICK: _Effort(warmup_s=8.0, pairs_s=20.0, max_pairs=200),
+    Preset.STANDARD: _Effort(warmup_s=20.0, pairs_s=40.0, max_pairs=200),
+    Preset.THOROUGH: _Effort(warmup_s=40.0, pairs_s=160.0, max_pairs=200),
+}
+
+
+def prepare(request: RunRequest) -> Prepared:
+    """Find model, interpreter and device before anything starts. Raises SpecError or InterpreterError."""
+    environment = {**os.environ, **request.extra_environment}
+    resolved = resolve(request.spec.target, request.cwd)
+    interpreter = find_interpreter(request.python, environment)
+    device = choose_device(request.spec.device, environment, interpreter.torch_has_cuda)
+    return Prepared(request, resolved, interpreter, device)
+
+
+def execute(prepared: Prepared, stop: StopRequest, on_change: Callable[[RunState], None]) -> Finished:
+    """Run it all. Returns a verdict whatever the model does; raises OSError if the run folder cannot be written."""
+    request = prepared.request
+    folder = RunFolder.create(request.runs_dir, request.name or request.spec.target.label)
+    log = EventLog(folder.events)
+    recorder = Recorder(log, on_change)
+    run = _Run(prepared, folder, recorder, stop)
+    try:
+        run.measure()
+    finally:
+        run.close()
+        verdict = decide(recorder.state)
+        recorder.record(
+            ev.RunEnded(
+                decision=verdict.decision.value, headline=verdict.headline, exit_code=int(verdict.exit_code)
+            )
+        )
+        log.close()
+        write_atomically(folder.verdict, encode_verdict(verdict_document(recorder.state, verdict)))
+    return Finished(folder, recorder.state, verdict)
+
+
+class _Run:
+    """The processes of one run, one after the other."""
+
+    def __init__(self, prepared: Prepared, folder: RunFolder, recorder: Recorder, stop: StopRequest) -> None:
+        self._prepared = prepared
+        self._request = prepared.request
+        self._spec = replace(prepared.request.spec, device=prepared.device.kind)
+        self._effort = _EFFORTS[self._spec.preset]
+        self._folder = folder
+        self._recorder = recorder
+        self._stop = stop
+        self._run_id = secrets.token_hex(8)
+        self._deadline = monotonic() + self._spec.budget_s
+        self._output = OutputLog(folder.log)
+        self._archive = build_worker_archive(folder.path / "worker.zip")
+        self._roots: list[roots.PrivateRoot] = []
+        self._processes = 0
+        self._worker_pid: int | None = None
+
+    # ------------------------------------------------------------ the order of things
+
+    def measure(self) -> None:
+        """Eager first: a model that does not run says so within seconds. Then every mode, cold and warm."""
+        self._write_start()
+        self._warn()
+        roots.remove_leftovers()
+        eager = self._run_phase(Phase.EAGER, None, self._new_root())
+        if not eager.done or self._stop.level is not Stop.NO:
+            return
+        if self._headers_must_be_built() and not self._run_preflight().done:
+            return
+        checked = False
+        for position, mode in enumerate(self._spec.modes):
+            if self._stop.level is not Stop.NO or self._left_s() <= 0:
+                return
+            cold = self._measure_mode(mode, last=position == len(self._spec.modes) - 1)
+            if cold.failure is not None and cold.failure.fault in ("compiler", "environment") and not checked:
+                checked = True
+                if not self._run_preflight().done:
+                    return
+
+    def _measure_mode(self, mode: Mode, last: bool) -> ProcessState:
+        root = self._new_root()
+        # A long autotuning run must leave an answer for the modes that are already measured, and some for itself.
+        patience_s = self._left_s() * (0.5 if mode.value.startswith("max-autotune") or not last else 0.8)
+        cold = self._run_phase(Phase.COLD, mode, root, limit_s=patience_s)
+        if cold.done and cold.compile.compiled_anything and self._stop.level is not Stop.ABANDON:
+            self._run_phase(Phase.WARM, mode, root)
+        if not self._request.keep_caches:
+            root.remove()
+        return cold
+
+    def _headers_must_be_built(self) -> bool:
+        """The first compile of CPU code on a machine precompiles headers: no mode should pay for that."""
+        return self._spec.device == "cpu" and not self._request.cold_headers and not roots.headers_exist()
+
+    def _run_preflight(self) -> ProcessState:
+        root = self._new_root()
+        process = self._run_phase(Phase.PREFLIGHT, None, root)
+        root.remove()
+        if process.done and process.ended is not None and self._spec.device == "cpu":
+            self._recorder.notice(
+                "headers-built",
+                f"C++ headers were precompiled once for this machine ({process.ended.seconds:.0f} s, part of no figure)",
+            )
+        return process
+
+    # ------------------------------------------------------------ one process
+
+    def _run_phase(
+        self, phase: Phase, mode: Mode | None, root: roots.PrivateRoot, limit_s: float | None = None
+    ) -> ProcessState:
+        self._processes += 1
+        worker = Worker(
+            self._prepared.interpreter.executable,
+            self._archive,
+            self._run_id,
+            self._environment(root),
+            self._request.cwd,
+            self._output.write,
+        )
+        self._worker_pid = worker.pid
+        sampler = Sampler(self._prepared.device.reader(lambda: self._worker_pid))
+        limits = PhaseLimits(limit_s=max(1.0, limit_s if limit_s is not None else self._left_s()))
+        try:
+            process = PhaseRunner(worker, self._job(phase, mode, root), limits, self._recorder, self._stop).run(sampler.take)
+        finally:
+            self._worker_pid = None
+            sampler.stop()
+        if process.failure is not None and process.failure.traceback:
+            self._folder.add_traceback(f"{phase.value} {mode.value if mode else ''}".strip(), process.failure.traceback)
+        return process
+
+    def _job(self, phase: Phase, mode: Mode | None, root: roots.PrivateRoot) -> Job:
+        resolved = self._prepared.resolved
+        eager = self._recorder.state.process_of(Phase.EAGER)
+        peak = next(iter(eager.memory.values()), None) if eager is not None else None
+        return Job(
+            phase=phase,
+            mode=mode,
+            spec=self._spec,
+            process=self._processes,
+            run_start_ns=self._recorder.run_start_ns,
+            source_path=str(resolved.path),
+            source_module=resolved.module,
+            qualified_name=resolved.qualified_name,
+            import_root=str(resolved.import_root),
+            argv=self._request.argv,
+            cache_root=str(root.path),
+            warmup_budget_s=self._effort.warmup_s,
+            pair_budget_s=self._effort.pairs_s,
+            max_pairs=self._effort.max_pairs,
+            eager_peak_bytes=peak.first_allocated_bytes if peak is not None else None,
+        )
+
+    def _environment(self, root: roots.PrivateRoot) -> dict[str, str]:
+        return {
+            **os.environ,
+            **self._prepared.interpreter.environment_updates,
+            **self._prepared.device.environment,
+            **self._request.extra_environment,
+            **root.environment,
+        }
+
+    def _new_root(self) -> roots.PrivateRoot:
+        root = roots.create_root(share_headers=not self._request.cold_headers)
+        self._roots.append(root)
+        return root
+
+    def _left_s(self) -> float:
+        return self._deadline - monotonic()
+
+    # ------------------------------------------------------------ what is written around it
+
+    def _write_start(self) -> None:
+        interpreter, device = self._prepared.interpreter, self._prepared.device
+        self._recorder.record(
+            ev.RunStarted(
+                run_id=self._run_id,
+                spec=self._spec,
+                python=interpreter.executable,
+                torch_version=interpreter.torch_version or "",
+                device=device.kind,
+                device_name=device.name,
+            )
+        )
+        self._folder.write_info(
+            RunInfo(
+                run_id=self._run_id,
+                spec=self._request.spec,
+                command=self._request.command,
+                cwd=str(self._request.cwd),
+                started_at=datetime.now().astimezone().isoformat(timespec="seconds"),
+                supervisor=ProcessId.own(),
+                program_version=tcompile_tui.__version__,
+                python=interpreter.executable,
+                torch_version=interpreter.torch_version or "",
+                device=device.kind,
+                device_name=device.name,
+                machine=asdict(machine.facts()),
+                argv=self._request.argv,
+            )
+        )
+        self._recorder.tick()
+
+    def _warn(self) -> None:
+        notice = self._recorder.notice
+        notice("interpreter", f"{self._prepared.interpreter.executable}: {self._prepared.interpreter.why}")
+        notice("device", f"{self._prepared.device.name}: {self._prepared.device.why}")
+        ending = machine.login_kill_warning()
+        if ending is not None:
+            notice("login-ends-run", ending, ev.Level.WARNING)
+        base = roots.base_folder().parent
+        free = machine.free_bytes(base)
+        if free is not None and free < _FULL_DISK_BYTES:
+            notice(
+                "disk-nearly-full",
+                f"only {free / 2**30:.1f} GiB are free on {base} ({machine.filesystem_type(base) or 'unknown'}),"
+                " where compile caches of the run go",
+                ev.Level.WARNING,
+            )
+
+    def close(self) -> None:
+        """Remove what is only of use during the run."""
+        self._output.close()
+        self._archive.unlink(missing_ok=True)
+        if not self._request.keep_caches:
+            for root in self._roots:
+                root.remove()
+        elif self._roots:
+            kept = shlex.join(str(root.path) for root in self._roots if root.path.exists())
+            self._recorder.notice("caches-kept", f"the compile caches of this run are kept: {kept}")
+
+
