@@ -1,7 +1,7 @@
 """Reading records back: bytes of one JSON line to a checked event.
 
-Recorded runs come from anyone, so nothing is trusted: each kind has its own strict decoder, a record that does
-not fit is an error for the caller to count, and a kind from a newer program is no error at all.
+Recorded runs come from anyone, so nothing is trusted: each kind has its own strict decoder, a record that
+does not fit is an error for the caller to count, and a kind from a newer program is no error at all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class _Envelope(msgspec.Struct):
     kind: str
 
 
-# Beyond what any worker sends; a forged record must exhaust neither memory nor the 64-bit arrays that keep times.
+# Beyond what any worker sends: a forged record must not fill memory or overflow the 64-bit arrays of times.
 _MAX_BLOCK_STEPS = 1_000_000
 _MAX_TIME_NS = 2**63 - 1
 _PEEK = msgspec.json.Decoder(_Envelope)

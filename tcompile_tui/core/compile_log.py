@@ -96,12 +96,16 @@ class CompileLog:
         return tuple(
             frame
             for frame in self.frames.values()
-            if frame.fail_type and "limit exceeded" not in (frame.fail_reason or "") and "Limit" not in frame.fail_type
+            if frame.fail_type
+            and "limit exceeded" not in (frame.fail_reason or "")
+            and "Limit" not in frame.fail_type
         )
 
     @property
     def compiled_anything(self) -> bool:
-        return self.graphs > 0 or any(count for (_, o), count in self.cache_counts.items() if o is ev.CacheOutcome.HIT)
+        return self.graphs > 0 or any(
+            count for (_, o), count in self.cache_counts.items() if o is ev.CacheOutcome.HIT
+        )
 
     @property
     def compiler_active(self) -> bool:
@@ -110,7 +114,7 @@ class CompileLog:
 
     @property
     def cudagraph_recordings(self) -> int:
-        """Recorded CUDA graphs. A torch with both signals tells each recording twice; one of them may be missing."""
+        """Recorded CUDA graphs. A recording is told by a span, by a callback or by both."""
         return max(self.cudagraph_spans, self.cudagraph_callbacks)
 
     def cache_count(self, outcome: ev.CacheOutcome) -> int:
@@ -130,7 +134,8 @@ class CompileLog:
             if stack[depth].stage_name == event.stage_name:
                 ended = stack[depth]
                 del stack[depth:]
-                if all(outer.stage is not ended.stage for outer in stack):  # nested spans of one stage count once
+                # Nested spans of one stage count once.
+                if all(outer.stage is not ended.stage for outer in stack):
                     spent = self.seconds_by_stage.get(ended.stage, 0.0) + event.t_s - ended.since_s
                     self.seconds_by_stage[ended.stage] = spent
                 break
@@ -150,7 +155,9 @@ class CompileLog:
         self.ops += event.ops or 0
         frame = self.frames.get(event.compile_id or "")
         if frame is not None:
-            self.frames[frame.compile_id] = replace(frame, graphs=frame.graphs + 1, ops=frame.ops + (event.ops or 0))
+            self.frames[frame.compile_id] = replace(
+                frame, graphs=frame.graphs + 1, ops=frame.ops + (event.ops or 0)
+            )
 
     @apply.register
     def _code(self, event: ev.CodeGenerated) -> None:
@@ -218,4 +225,3 @@ class CompileLog:
     @apply.register
     def _summary(self, event: ev.CompilerSummary) -> None:
         self.summary = event
-

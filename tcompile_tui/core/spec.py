@@ -16,19 +16,22 @@ FLOATING_DTYPES = ("float16", "bfloat16", "float32", "float64")
 COMPLEX_DTYPES = ("complex64", "complex128")
 DTYPES = (*FLOATING_DTYPES, *INTEGER_DTYPES, "bool", *COMPLEX_DTYPES)
 DTYPE_ALIASES = {
-    "half": "float16", "float": "float32", "double": "float64", "short": "int16", "int": "int32", "long": "int64",
+    "half": "float16", "float": "float32", "double": "float64",
+    "short": "int16", "int": "int32", "long": "int64",
     "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
-    "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "fp16": "float16", "fp32": "float32",
+    "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
+    "fp16": "float16", "fp32": "float32",
 }  # fmt: skip
 
 ASSUMED_PLAN_HOURS = 24.0
 
 
 class SpecError(ValueError):
-    """Something the user wrote cannot be understood; the message is one line for them, whatever they wrote."""
+    """Something the user wrote cannot be understood; the message is one printable line for them."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message))
+        printable = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
+        super().__init__("".join(printable))
 
 
 class Task(str, enum.Enum):
@@ -112,7 +115,9 @@ def parse_target(text: str) -> Target:
         return Target(path=where, module=None, name=name or None)
     if _DOTTED.fullmatch(where):
         if not name:
-            raise SpecError(f"'{where}' names no model: write {where}:ClassOrFunction, or a path that ends in .py")
+            raise SpecError(
+                f"'{where}' names no model: write {where}:ClassOrFunction, or a path that ends in .py"
+            )
         return Target(path=None, module=where, name=name)
     raise SpecError(f"'{text}' is neither a Python file nor package.module:Name")
 
@@ -146,7 +151,9 @@ def parse_tensor(text: str) -> TensorSpec:
     """
     match = _TENSOR.match(text)
     if match is None:
-        raise SpecError(f"cannot read the input '{text}': write name=float32[4,3,224,224] or ids=int64[4,512]<0,50257>")
+        raise SpecError(
+            f"cannot read the input '{text}': write name=float32[4,3,224,224] or ids=int64[4,512]<0,50257>"
+        )
     name = match["name"].strip() if match["name"] is not None else None
     if name is not None and not name.isidentifier():
         raise SpecError(f"'{name}' in '{text}' is not a parameter name")
@@ -154,7 +161,8 @@ def parse_tensor(text: str) -> TensorSpec:
     dtype = DTYPE_ALIASES.get(written, written)
     if dtype not in DTYPES:
         raise SpecError(f"unknown dtype '{written}' in '{text}': one of {', '.join(DTYPES)}")
-    shape = tuple(_parse_size(size, text) for size in match["shape"].split(",")) if match["shape"].strip() else ()
+    sizes = match["shape"].split(",") if match["shape"].strip() else []
+    shape = tuple(_parse_size(size, text) for size in sizes)
     low, high = _parse_range(match["range"], dtype, text)
     return TensorSpec(dtype, shape, name, low, high)
 
@@ -176,7 +184,8 @@ def _parse_range(written: str | None, dtype: str, text: str) -> tuple[int | None
     except ValueError:
         raise SpecError(f"cannot read the range '<{written}>' in '{text}': write <0,50257>") from None
     bits = int(re.sub(r"\D", "", dtype))
-    smallest, largest = (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    smallest = 0 if dtype.startswith("u") else -(2 ** (bits - 1))
+    largest = smallest + 2**bits - 1
     if low >= high:
         raise SpecError(f"the range <{low},{high}> in '{text}' is empty: the upper bound is not included")
     if low < smallest or high > min(largest + 1, _MAX_BOUND):
@@ -294,9 +303,10 @@ def _shortest(number: float) -> str:
 class Job:
     """What one worker process has to do; the first frame it reads.
 
-    `source` is the file or dotted module to import, `qualified_name` what to take from it, `import_root` the
-    folder that goes first on sys.path. `run_start_ns` is the run's start on the monotonic clock, so that every
-    process counts the same seconds. `cache_root` is the private folder that the compiler's caches must lie in.
+    `source_path` or `source_module` is what to import, `qualified_name` what to take from it, `import_root`
+    the folder that goes first on sys.path. `run_start_ns` is the run's start on the monotonic clock, so that
+    every process counts the same seconds. `cache_root` is the private folder that the compiler's caches must
+    lie in.
     """
 
     phase: Phase

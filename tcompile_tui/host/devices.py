@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from tcompile_tui.core.events import Event
 from tcompile_tui.core.spec import SpecError
-from tcompile_tui.host.gpu import GpuReader, choose_gpu, list_gpus
-from tcompile_tui.host.machine import HostReader, cpu_name, process_tree
+from tcompile_tui.host.gpu import GpuReader, Gpus, choose_gpu
+from tcompile_tui.host.machine import HostReader, cpu_name
+from tcompile_tui.host.reclaim import descendants_of
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Device:
         def read() -> list[Event]:
             samples: list[Event] = [host.read()]
             if gpu is not None:
-                samples.append(gpu.read(process_tree(worker_pid())))
+                root = worker_pid()
+                samples.append(gpu.read({root, *descendants_of(root)} if root is not None else set()))
             return samples
 
         return read
@@ -40,7 +42,8 @@ def choose_device(asked: str, environment: Mapping[str, str], torch_has_cuda: bo
     """`auto` takes the GPU where there is one that torch can use. Raises SpecError for a device that is not there."""
     if asked == "cpu":
         return Device("cpu", cpu_name(), "asked for")
-    gpus = list_gpus()
+    with Gpus() as nvml:
+        gpus = nvml.list_gpus()
     if asked == "auto" and not (gpus and torch_has_cuda):
         return Device("cpu", cpu_name(), "there is no NVIDIA GPU" if not gpus else "this torch is built for CPU only")
     if not torch_has_cuda:

@@ -1,7 +1,7 @@
 """NVIDIA GPUs through NVML: which there are, which to take, and how the one under test is doing.
 
-Nothing here raises because of a driver: what NVML refuses is None. NVML calls may hang on a sick GPU, so samples are
-read on a thread of their own (host/sampler.py).
+Nothing here raises because of a driver: what NVML refuses is None. NVML calls may hang on a sick GPU, so
+samples are read on a thread of their own (host/sampler.py).
 """
 
 from __future__ import annotations
@@ -113,11 +113,11 @@ class Gpus:
 
 
 def choose_gpu(gpus: Sequence[GpuInfo], asked: str, visible: str | None) -> GpuInfo | None:
-    """The GPU for `asked` ('auto', 'cuda' or 'cuda:N') among those that CUDA_VISIBLE_DEVICES = `visible` leaves.
+    """The GPU for `asked` ('auto', 'cuda' or 'cuda:N') among those that CUDA_VISIBLE_DEVICES leaves visible.
 
-    'auto' and 'cuda' take the least used, or None when there is none. Numbers count in PCI bus order. CUDA counts
-    so too when CUDA_DEVICE_ORDER=PCI_BUS_ID; by default it puts the fastest first, which is assumed to be the same
-    order, as it is where all GPUs are alike. Raises SpecError for an N that does not exist.
+    'auto' and 'cuda' take the least used, or None when there is none. Numbers count in PCI bus order. CUDA
+    does the same when CUDA_DEVICE_ORDER=PCI_BUS_ID; by default it puts the fastest first, which is assumed to
+    be the same order, as it is where all GPUs are alike. Raises SpecError for an N that does not exist.
     """
     candidates = tuple(gpus) if visible is None else _visible_gpus(gpus, visible)
     if asked in ("auto", "cuda"):
@@ -134,8 +134,11 @@ def choose_gpu(gpus: Sequence[GpuInfo], asked: str, visible: str | None) -> GpuI
 
 
 class GpuReader:
-    """Reads the device with this UUID (of a GPU or a MIG instance). NVML is started by the first `read`, so that
-    making a reader cannot hang. It is never shut down: that could hang, and ends with the process anyway."""
+    """Reads the device with this UUID (of a GPU or a MIG instance).
+
+    NVML is started by the first `read`, so that making a reader cannot hang. It is never shut down: that
+    could hang too, and the process's end does it anyway.
+    """
 
     def __init__(self, uuid: str) -> None:
         self._uuid = uuid
@@ -147,7 +150,7 @@ class GpuReader:
         self._shows_workers = False
 
     def read(self, worker_pids: set[int]) -> GpuSample:
-        """One sample. All `worker_pids` ever given count as ours: a dying worker stays listed for a moment."""
+        """One sample. All `worker_pids` given so far are ours: a dying worker stays listed for a moment."""
         self._open()
         if self._device is None:
             return GpuSample()
@@ -192,7 +195,7 @@ class GpuReader:
         return None if mask is None else clock_reasons(mask)
 
     def _others(self) -> tuple[tuple[int, ...] | None, int | None]:
-        """PIDs on the device that are not ours, and the memory they hold; (None, None) if that cannot be told."""
+        """PIDs on the device that are not ours, and the memory they hold; None for what cannot be told."""
         processes = self._processes()
         if processes is None or not self._trusted(set(processes)):
             return None, None
@@ -209,8 +212,9 @@ class GpuReader:
         return {process.pid: process.usedGpuMemory for process in [*graphics, *compute]}
 
     def _trusted(self, pids: set[int]) -> bool:
-        """Whether the driver's list speaks of processes as we know them. In a container it may be empty, hold the
-        host's PIDs, or zeros; it is believed once it shows a worker, or if all its PIDs exist here."""
+        """Whether the driver's list speaks of processes as we know them. In a container it may be empty, or
+        hold the host's PIDs or zeros; it is believed once it shows a worker, or if all its PIDs exist
+        here."""
         self._shows_workers = self._shows_workers or not pids.isdisjoint(self._workers)
         if 0 in pids:
             return False
@@ -232,15 +236,15 @@ class GpuReader:
 
 
 def clock_reasons(mask: int) -> tuple[str, ...]:
-    """Short names for NVML's bitmask of why the clocks are not higher; unknown bits as hexadecimal numbers."""
+    """Short names for NVML's bitmask of why the clocks are not higher; unknown bits in hexadecimal."""
     names = [name for bit, name in _CLOCK_REASONS if mask & bit]
     unknown = mask & ~sum(bit for bit, _ in _CLOCK_REASONS)
     return (*names, hex(unknown)) if unknown else tuple(names)
 
 
 def _visible_gpus(gpus: Sequence[GpuInfo], visible: str) -> tuple[GpuInfo, ...]:
-    """As CUDA reads CUDA_VISIBLE_DEVICES: the first entry that names no device ends the list, and naming one twice
-    leaves none."""
+    """As CUDA reads CUDA_VISIBLE_DEVICES: the first entry that names no device ends the list, and one device
+    named twice leaves none."""
     found: list[GpuInfo] = []
     for entry in visible.split(","):
         gpu = _named(gpus, entry.strip())
@@ -278,8 +282,10 @@ def _start_nvml() -> Any | None:
 
 
 def _ask(nvml: Any | None, call: str, *arguments: object) -> Any:
-    """The result of an NVML call; None where there is no NVML, the binding lacks the call or the driver refuses.
-    The binding raises more than NVMLError: version mismatches, undecodable text, missing symbols."""
+    """The result of an NVML call; None without NVML, if the binding lacks the call, or the driver refuses.
+
+    The binding raises more than NVMLError: version mismatches, undecodable text, missing names.
+    """
     if nvml is None:
         return None
     try:

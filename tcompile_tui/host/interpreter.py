@@ -18,12 +18,14 @@ _OLDEST_TORCH = (2, 6)
 _PROBE_TIMEOUT_S = 30
 _MARK = "tcompile-tui-probe:"
 
-# Runs under any Python, so that an old one can be told by name. The version that counts is that of the package that
-# an import would find, which is not always the installed metadata's.
+# Runs under any Python, so that an old one can be told by name. The version that counts is that of the
+# package that an import would find, which is not always the one the metadata speak of.
 _PROBE = f"""
 import json, os, re, sys
-found = {{"executable": sys.executable, "python": list(sys.version_info[:2]), "python_text": sys.version.split()[0],
-         "prefix": sys.prefix, "base_prefix": getattr(sys, "base_prefix", sys.prefix), "torch": False, "version": None}}
+found = {{"executable": sys.executable,
+         "prefix": sys.prefix, "base_prefix": getattr(sys, "base_prefix", sys.prefix),
+         "python": list(sys.version_info[:2]), "python_text": sys.version.split()[0],
+         "torch": False, "version": None, "cuda": None}}
 if sys.version_info >= (3, 8):
     import importlib.util, importlib.metadata
     spec = importlib.util.find_spec("torch")
@@ -31,7 +33,10 @@ if sys.version_info >= (3, 8):
         found["torch"] = True
         try:
             with open(os.path.join(os.path.dirname(spec.origin), "version.py")) as file:
-                found["version"] = re.search("__version__.*?= *['\\"]([^'\\"]+)", file.read()).group(1)
+                text = file.read()
+            found["version"] = re.search("__version__.*?= *['\\"]([^'\\"]+)", text).group(1)
+            cuda = re.search("^cuda.*?= *['\\"]([^'\\"]+)", text, re.MULTILINE)
+            found["cuda"] = cuda.group(1) if cuda else None
         except Exception:
             try:
                 found["version"] = importlib.metadata.version("torch")
@@ -48,6 +53,7 @@ class InterpreterError(Exception):
 @dataclass(frozen=True)
 class Interpreter:
     """A Python with torch. `why` says how it was found; `torch_version` is None if its torch does not tell.
+    `torch_cuda` is the CUDA version it is built for, None for a build without.
     `environment_updates` are the variables that activating its environment would set."""
 
     executable: str
@@ -55,6 +61,7 @@ class Interpreter:
     torch_version: str | None
     python_version: str
     environment_updates: dict[str, str]
+    torch_cuda: str | None = None
 
 
 def find_interpreter(asked: str | None, environment: Mapping[str, str]) -> Interpreter:
@@ -63,13 +70,13 @@ def find_interpreter(asked: str | None, environment: Mapping[str, str]) -> Inter
     if asked is not None:
         executable = _asked_executable(asked, environment)
         return _usable(executable, "--python", environment)
-    refused: list[_Unusable] = []
+    too_old: _UnusableError | None = None
     for executable, why in _candidates(environment):
-        try:
-            return _usable(executable, why, environment)
-        except _Unusable as error:
-            refused.append(error)
-    too_old = next((error for error in refused if error.has_torch), None)
+        found = _try(executable, why, environment)
+        if isinstance(found, Interpreter):
+            return found
+        if found.has_torch and too_old is None:
+            too_old = found
     if too_old is not None:
         raise InterpreterError(
             f"{too_old}; upgrade it, or name another with --python /path/to/env/bin/python"
@@ -81,14 +88,14 @@ def find_interpreter(asked: str | None, environment: Mapping[str, str]) -> Inter
 
 
 def release_of(version: str) -> tuple[int, int]:
-    """Major and minor number, whatever follows: NGC's '2.6.0a0+df5bbc0' is a 2.6. Raises ValueError without one."""
+    """Major and minor number, whatever follows: NGC's '2.6.0a0+df5bbc0' is a 2.6. Raises ValueError."""
     found = re.match(r"\s*v?(\d+)(?:\.(\d+))?", version)
     if found is None:
         raise ValueError(f"'{version}' is no version")
     return int(found[1]), int(found[2] or 0)
 
 
-class _Unusable(InterpreterError):
+class _UnusableError(InterpreterError):
     def __init__(self, message: str, has_torch: bool = False) -> None:
         super().__init__(message)
         self.has_torch = has_torch
@@ -105,6 +112,7 @@ class _Probed:
     base_prefix: str
     torch: bool
     version: str | None
+    cuda: str | None
 
 
 def _asked_executable(asked: str, environment: Mapping[str, str]) -> str:
@@ -112,8 +120,8 @@ def _asked_executable(asked: str, environment: Mapping[str, str]) -> str:
     if os.sep not in asked:
         found = shutil.which(asked, path=environment.get("PATH", ""))
         if found is not None:
-            return os.path.abspath(found)
-    path = Path(os.path.abspath(os.path.expanduser(asked)))
+            return str(Path(found).absolute())
+    path = Path(asked).expanduser().absolute()
     if path.is_dir():
         inner = path / "bin" / "python"
         hint = f"; did you mean {inner}?" if inner.exists() else ""
@@ -135,11 +143,18 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield executable, why
 
 
+def _try(executable: str, why: str, environment: Mapping[str, str]) -> Interpreter | _UnusableError:
+    try:
+        return _usable(executable, why, environment)
+    except _UnusableError as error:
+        return error
+
+
 def _places(environment: Mapping[str, str]) -> Iterator[tuple[str | None, str]]:
     yield sys.executable, "the Python that runs tcompile-tui"
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if environment.get(variable):
-            yield os.path.join(environment[variable], "bin", "python"), f"${variable}"
+            yield str(Path(environment[variable], "bin", "python")), f"${variable}"
     for name in ("python", "python3"):
         yield shutil.which(name, path=environment.get("PATH", "")), f"{name} on PATH"
 
@@ -147,11 +162,17 @@ def _places(environment: Mapping[str, str]) -> Iterator[tuple[str | None, str]]:
 def _usable(executable: str, why: str, environment: Mapping[str, str]) -> Interpreter:
     probed = _probe(executable, environment)
     if tuple(probed.python) < _OLDEST_PYTHON:
-        raise _Unusable(f"Python {probed.python_text} in {executable} is too old: 3.10 or newer is needed")
+        raise _UnusableError(
+            f"Python {probed.python_text} in {executable} is too old: 3.10 or newer is needed"
+        )
     if not probed.torch:
-        raise _Unusable(f"{executable} has no torch: install it with `{executable} -m pip install torch`")
+        raise _UnusableError(
+            f"{executable} has no torch: install it with `{executable} -m pip install torch`"
+        )
     if _is_too_old(probed.version):
-        raise _Unusable(f"torch {probed.version} in {executable} is too old: 2.6 or newer is needed", True)
+        raise _UnusableError(
+            f"torch {probed.version} in {executable} is too old: 2.6 or newer is needed", True
+        )
     if why.endswith("on PATH"):
         # What is found there may be a shim that picks an interpreter by the working directory.
         executable = probed.executable or executable
@@ -161,6 +182,7 @@ def _usable(executable: str, why: str, environment: Mapping[str, str]) -> Interp
         torch_version=probed.version,
         python_version=probed.python_text,
         environment_updates=_activation(probed, environment),
+        torch_cuda=probed.cuda,
     )
 
 
@@ -173,21 +195,21 @@ def _is_too_old(version: str | None) -> bool:
 
 
 def _activation(probed: _Probed, environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables whose values activation would change. Nothing for an interpreter outside venv and conda."""
+    """The variables that activation would change. Nothing for an interpreter outside venv and conda."""
     if probed.prefix != probed.base_prefix:
         updates = {"VIRTUAL_ENV": probed.prefix}
     elif Path(probed.prefix, "conda-meta").is_dir():
         updates = {"CONDA_PREFIX": probed.prefix}
     else:
         return {}
-    folder = os.path.join(probed.prefix, "bin")
+    folder = str(Path(probed.prefix, "bin"))
     others = [entry for entry in environment.get("PATH", "").split(os.pathsep) if entry not in ("", folder)]
     updates["PATH"] = os.pathsep.join([folder, *others])
     return {name: value for name, value in updates.items() if environment.get(name) != value}
 
 
 def _probe(executable: str, environment: Mapping[str, str]) -> _Probed:
-    """Run it from '/', so that no module in the working directory is found, but with the user's PYTHONPATH."""
+    """Run it from '/', so that nothing in the working directory is found, but with the user's PYTHONPATH."""
     try:
         process = subprocess.Popen(
             [executable, "-c", _PROBE],
@@ -195,18 +217,20 @@ def _probe(executable: str, environment: Mapping[str, str]) -> _Probed:
             cwd="/", env=dict(environment), start_new_session=True, text=True, errors="replace",
         )  # fmt: skip
     except OSError as error:
-        raise _Unusable(f"{executable} cannot be run: {error.strerror}") from error
+        raise _UnusableError(f"{executable} cannot be run: {error.strerror}") from error
     with process:
         try:
             output, errors = process.communicate(timeout=_PROBE_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            raise _Unusable(f"{executable} did not answer within {_PROBE_TIMEOUT_S} s") from None
+            raise _UnusableError(f"{executable} did not answer within {_PROBE_TIMEOUT_S} s") from None
     for line in output.splitlines():
         if line.startswith(_MARK):
             return _Probed(**json.loads(line.removeprefix(_MARK)))
     last = next(
         (line.strip() for line in reversed(errors.splitlines()) if line.strip()), "it printed nothing"
     )
-    raise _Unusable(f"{executable} is no working Python (exit status {process.returncode}: {last[:200]})")
+    raise _UnusableError(
+        f"{executable} is no working Python (exit status {process.returncode}: {last[:200]})"
+    )

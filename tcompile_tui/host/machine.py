@@ -26,8 +26,11 @@ _TRUE_WORDS = ("1", "yes", "y", "true", "t", "on")
 
 @dataclass(frozen=True)
 class MachineFacts:
-    """What does not change while a run lasts. `cpu_count` is what this process may use, `memory_total_bytes` what
-    its container may use; `slurm_end_s` is in seconds since the epoch."""
+    """What does not change while a run lasts.
+
+    `cpu_count` is what this process may use, `memory_total_bytes` what its container may use; `slurm_end_s`
+    is in seconds since the epoch.
+    """
 
     hostname: str
     boot_id: str | None
@@ -47,7 +50,7 @@ def facts(environment: Mapping[str, str] | None = None) -> MachineFacts:
         hostname=platform.node(),
         boot_id=(_text("proc/sys/kernel/random/boot_id") or "").strip() or None,
         cpu_count=usable_cpus(),
-        cpu_model=_cpu_model(),
+        cpu_model=cpu_name(),
         memory_total_bytes=_memory_bytes(_memory_cgroup())[1],
         os=_os_name(),
         in_container=_in_container(environment),
@@ -67,7 +70,7 @@ def usable_cpus() -> int:
 
 
 class HostReader:
-    """Reads host and worker. `worker_pid` gives the root of the worker's process tree, None while there is none."""
+    """Reads host and worker. `worker_pid` gives the root of the worker's process tree, or None."""
 
     def __init__(self, worker_pid: Callable[[], int | None]) -> None:
         self._worker_pid = worker_pid
@@ -77,8 +80,9 @@ class HostReader:
         self._tree: tuple[int, float, float] | None = None  # root PID, CPU seconds, when
 
     def read(self) -> HostSample:
-        """`cpu_percent` is of all CPUs of the host, since the last call. `worker_cpu_percent` is of one CPU, so 200
-        is two of them; it is None for a tree's first sample. `worker_rss_bytes` counts shared pages once a process."""
+        """`cpu_percent` is of all CPUs of the host, since the last call. `worker_cpu_percent` is of one CPU,
+        so 200 is two of them; it is None for a tree's first sample. `worker_rss_bytes` adds up the processes'
+        sizes, shared pages in each."""
         used, total = _memory_bytes(self._memory_cgroup)
         worker_cpu_percent, worker_rss_bytes = self._worker()
         return HostSample(
@@ -122,7 +126,7 @@ def _busy_and_total_s() -> tuple[float, float]:
 
 
 def _tree_usage(root: int) -> tuple[float, int] | None:
-    """CPU seconds that a process tree has used, ended and reaped children included, and its resident bytes."""
+    """CPU seconds that a process tree has used, with children that have ended, and its resident bytes."""
     if reclaim.stat_fields(root) is None:
         return None
     cpu_ticks = pages = 0
@@ -187,8 +191,8 @@ def _memory_cgroup() -> _MemoryCgroup | None:
 
 
 def _memory_bytes(cgroup: _MemoryCgroup | None) -> tuple[int, int]:
-    """Used and total memory, of the container where that is less than the host's. Cache that the kernel would give
-    back does not count as used."""
+    """Used and total memory, of the container where that has less than the host. Cache that the kernel would
+    give back does not count as used."""
     host = psutil.virtual_memory()
     used = host.total - host.available
     if cgroup is None or cgroup.limit_bytes >= host.total:
@@ -201,7 +205,7 @@ def _memory_bytes(cgroup: _MemoryCgroup | None) -> tuple[int, int]:
 
 
 def _cgroup_folders(controller: str) -> list[Path]:
-    """This process's cgroup and those above it: of a version 1 controller, or of version 2 if `controller` is ''."""
+    """This process's cgroup and those above it: of a version 1 controller, or of version 2 if that is ''."""
     mount = next(
         (
             _ROOT / point.lstrip("/")
@@ -230,7 +234,7 @@ def _cgroup_path(controller: str) -> str:
 
 
 def login_kill_warning(environment: Mapping[str, str] | None = None) -> str | None:
-    """One line if a run may die before it is done: with its Slurm job, or at logout by systemd-logind's hand."""
+    """One line if a run may die before it is done: with its Slurm job, or with the login."""
     environment = os.environ if environment is None else environment
     job = environment.get("SLURM_JOB_ID")
     if job:
@@ -252,7 +256,8 @@ def login_kill_warning(environment: Mapping[str, str] | None = None) -> str | No
         steps.append("run `loginctl enable-linger` once")
     if not steps:
         return None
-    return f"logging out kills this run (KillUserProcesses=yes in logind.conf): to keep it, {' and '.join(steps)}"
+    advice = " and ".join(steps)
+    return f"logging out kills this run (KillUserProcesses=yes in logind.conf): to keep it, {advice}"
 
 
 def _logind_kills(user: str) -> bool:
@@ -264,7 +269,7 @@ def _logind_kills(user: str) -> bool:
 
 
 def _logind_settings() -> dict[str, str]:
-    """Later files win: the main file, then the drop-ins by name, of which /etc hides those of /run and /usr/lib."""
+    """Later files win: the main file, then drop-ins by name; one in /etc hides its namesakes elsewhere."""
     folders = [_ROOT / top / "systemd" for top in ("usr/lib", "usr/local/lib", "run", "etc")]
     main = [file for folder in folders if (file := folder / "logind.conf").is_file()]
     drop_ins = {file.name: file for folder in folders for file in folder.glob("logind.conf.d/*.conf")}
@@ -320,9 +325,10 @@ def _mounts() -> Iterator[tuple[str, str, str]]:
             yield point, fields[2], fields[3]
 
 
-def _cpu_model() -> str | None:
+def cpu_name() -> str:
+    """The processor's model name, for people."""
     found = re.search(r"^model name\s*:\s*(.+)$", _text("proc/cpuinfo") or "", re.MULTILINE)
-    return found[1].strip() if found else platform.machine() or None
+    return found[1].strip() if found else platform.machine() or "CPU"
 
 
 def _os_name() -> str:

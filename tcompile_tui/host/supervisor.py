@@ -90,7 +90,7 @@ def prepare(request: RunRequest) -> Prepared:
     environment = {**os.environ, **request.extra_environment}
     resolved = resolve(request.spec.target, request.cwd)
     interpreter = find_interpreter(request.python, environment)
-    device = choose_device(request.spec.device, environment, interpreter.torch_has_cuda)
+    device = choose_device(request.spec.device, environment, interpreter.torch_cuda is not None)
     return Prepared(request, resolved, interpreter, device)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Iterator
+from dataclasses import MISSING, fields, is_dataclass, replace
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -13,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tcompile_tui.core import events as ev
 from tcompile_tui.core.codec import BadRecordError, decode_event
-from tcompile_tui.core.events import EVENT_TYPES, Arm, Block, BlockRole, Event, HostSample, Level, Notice, encode_event
+from tcompile_tui.core.events import EVENT_TYPES, Block, BlockRole, Event, encode_event
+from tcompile_tui.core.spec import Arm
 
 each_type = pytest.mark.parametrize("event_type", EVENT_TYPES, ids=lambda event_type: event_type.kind)
 
@@ -22,6 +25,12 @@ _SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(-(2**63), 2**63 - 1),
     float: st.floats(),  # NaN and the infinities too
     str: st.text(max_size=20) | st.sampled_from(["null", "nan", "1", "true", "\x00\n\u2028"]),
+}
+_TIME = st.integers(0, 2**63 - 1)
+_BLOCK_FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    "steps": st.integers(0, 4096),
+    "step_ns": st.lists(_TIME, max_size=3).map(tuple),
+    "summary_ns": st.none() | st.tuples(_TIME, _TIME, _TIME, _TIME),
 }
 
 
@@ -43,13 +52,10 @@ def records(record_type: Any, required_only: bool = False) -> st.SearchStrategy[
     """Instances of a dataclass of the schema."""
     hints = get_type_hints(record_type)
     names = [f.name for f in fields(record_type) if not required_only or f.default is MISSING]
-    limits = {"steps": st.integers(0, 4096), "step_ns": times, "summary_ns": st.none() | st.tuples(*[time] * 4)}
-    own = limits if record_type is Block else {}
-    return st.builds(record_type, **{name: own.get(name) or values(hints[name]) for name in names})
-
-
-time = st.integers(0, 2**63 - 1)
-times = st.lists(time, max_size=3).map(tuple)
+    own = _BLOCK_FIELDS if record_type is Block else {}
+    return st.builds(
+        record_type, **{name: own[name] if name in own else values(hints[name]) for name in names}
+    )
 
 
 @each_type
@@ -86,7 +92,7 @@ def test_the_list_of_types_is_complete() -> None:
             yield child
             yield from below(child)
 
-    assert set(EVENT_TYPES) == set(below(Event))
+    assert set(EVENT_TYPES) == {found for found in below(Event) if found.__module__ == Event.__module__}
     kinds = [event_type.kind for event_type in EVENT_TYPES]
     assert all(kinds)
     assert len(set(kinds)) == len(kinds) == len(EVENT_TYPES)
@@ -94,14 +100,18 @@ def test_the_list_of_types_is_complete() -> None:
 
 
 def test_numbers_that_json_lacks_and_names_that_utf8_lacks() -> None:
-    sample = HostSample(cpu_percent=math.nan, load_1m=-math.inf, memory_used_bytes=2**70, memory_total_bytes=0)
+    sample = ev.HostSample(
+        cpu_percent=math.nan, load_1m=-math.inf, memory_used_bytes=2**70, memory_total_bytes=0
+    )
     decoded = decode_event(encode_event(sample))
-    assert isinstance(decoded, HostSample)
+    assert isinstance(decoded, ev.HostSample)
     assert math.isnan(decoded.cpu_percent)
     assert (decoded.load_1m, decoded.memory_used_bytes) == (-math.inf, 2**70)
 
-    named = Notice(level=Level.INFO, code="file", text="caf\udce9/模型.py")
-    assert decode_event(encode_event(named)) == Notice(level=Level.INFO, code="file", text="caf\\udce9/模型.py")
+    named = ev.Notice(level=ev.Level.INFO, code="file", text="caf\udce9/模型.py")
+    assert decode_event(encode_event(named)) == ev.Notice(
+        level=ev.Level.INFO, code="file", text="caf\\udce9/模型.py"
+    )
 
 
 def test_a_kind_of_a_newer_program_is_no_error() -> None:
@@ -112,7 +122,8 @@ def test_a_kind_of_a_newer_program_is_no_error() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"", b"\n", b"{", b"null", b"[]", b"7", b'"notice"', b"\xff\xfe", b"{}", b'{"kind":null}', b'{"kind":["notice"]}',
+        b"", b"\n", b"{", b"null", b"[]", b"7", b'"notice"', b"\xff\xfe", b"{}", b'{"kind":null}',
+        b'{"kind":["notice"]}',
         b'{"kind":"notice"}', b'{"kind":"notice","level":"loud","code":"a","text":"b"}',
         b'{"kind":"notice","level":"info","code":"a","text":7}',
         b'{"kind":"notice","level":"info","code":"a","text":"\xff"}',
@@ -129,33 +140,26 @@ def test_what_is_no_record_is_refused(line: bytes) -> None:
     assert len(str(refused.value).splitlines()) == 1
 
 
-@given(st.binary(max_size=80))
-def test_garbage_raises_nothing_else(line: bytes) -> None:
-    for attempt in (line, b'{"kind":"notice",' + line + b"}"):
-        try:
-            assert decode_event(attempt) is None
-        except BadRecordError:
-            pass
+@given(st.binary(max_size=80), st.booleans())
+def test_garbage_raises_nothing_else(garbage: bytes, in_a_record: bool) -> None:
+    with contextlib.suppress(BadRecordError):
+        assert decode_event(b'{"kind":"notice",' + garbage + b"}" if in_a_record else garbage) is None
 
 
-def block(**changes: Any) -> Block:
-    return Block(
-        **{"arm": Arm.EAGER, "role": BlockRole.PAIR, "first_index": 0, "steps": 3, "step_ns": (1, 2, 3), "wall_ns": 6}
-        | changes
-    )
+WHOLE = Block(arm=Arm.EAGER, role=BlockRole.PAIR, first_index=0, steps=3, step_ns=(1, 2, 3), wall_ns=6)
 
 
 @pytest.mark.parametrize(
     "forged",
     [
-        lambda: block(steps=10**15, step_ns=(), summary_ns=(1, 2, 3, 6)),
-        lambda: block(steps=-1),
-        lambda: block(step_ns=(1, 2, 2**63)),
-        lambda: block(step_ns=(1, -2, 3)),
-        lambda: block(step_ns=(), summary_ns=(1, 2, 2**64, 6)),
+        replace(WHOLE, steps=10**15, step_ns=(), summary_ns=(1, 2, 3, 6)),
+        replace(WHOLE, steps=-1),
+        replace(WHOLE, step_ns=(1, 2, 2**63)),
+        replace(WHOLE, step_ns=(1, -2, 3)),
+        replace(WHOLE, step_ns=(), summary_ns=(1, 2, 2**64, 6)),
     ],
 )
-def test_a_forged_block_is_refused_before_it_can_fill_memory(forged: Callable[[], Block]) -> None:
-    assert decode_event(encode_event(block())) == block()
+def test_a_forged_block_is_refused_before_it_can_fill_memory(forged: Block) -> None:
+    assert decode_event(encode_event(WHOLE)) == WHOLE
     with pytest.raises(BadRecordError):
-        decode_event(encode_event(forged()))
+        decode_event(encode_event(forged))

@@ -17,10 +17,20 @@ def log_of(*events: ev.Event) -> CompileLog:
 
 
 def span(
-    begins: bool, stage: CompileStage, t_s: float, name: str = "", thread: int = 0, compile_id: str | None = None
+    begins: bool,
+    stage: CompileStage,
+    t_s: float,
+    name: str = "",
+    thread: int = 0,
+    compile_id: str | None = None,
 ) -> ev.CompileSpan:
     return ev.CompileSpan(
-        begins=begins, stage=stage, stage_name=name or stage.value, t_s=t_s, thread=thread, compile_id=compile_id
+        begins=begins,
+        stage=stage,
+        stage_name=name or stage.value,
+        t_s=t_s,
+        thread=thread,
+        compile_id=compile_id,
     )
 
 
@@ -33,7 +43,9 @@ def graph_break(line: int = 7, reason: str = "call to print", compile_id: str = 
 
 
 def failed(compile_id: str, fail_type: str, reason: str) -> ev.FrameCompiled:
-    return ev.FrameCompiled(compile_id=compile_id, backward=False, fail_type=fail_type, fail_reason=reason, t_s=9.0)
+    return ev.FrameCompiled(
+        compile_id=compile_id, backward=False, fail_type=fail_type, fail_reason=reason, t_s=9.0
+    )
 
 
 # ---------------------------------------------------------------- stages
@@ -42,14 +54,10 @@ def failed(compile_id: str, fail_type: str, reason: str) -> ev.FrameCompiled:
 def test_nested_spans_of_one_stage_count_once() -> None:
     inductor, lowering = CompileStage.INDUCTOR, CompileStage.LOWERING
     log = log_of(
-        span(True, inductor, 1.0, "outer"),
-        span(True, inductor, 2.0, "inner"),
-        span(True, lowering, 3.0),
-        span(False, lowering, 4.5),
-        span(False, inductor, 5.0, "inner"),
-        span(False, inductor, 6.0, "outer"),
-        span(True, inductor, 10.0, "outer"),
-        span(False, inductor, 11.0, "outer"),
+        *(span(True, inductor, 1.0, "outer"), span(True, inductor, 2.0, "inner")),
+        *(span(True, lowering, 3.0), span(False, lowering, 4.5)),
+        *(span(False, inductor, 5.0, "inner"), span(False, inductor, 6.0, "outer")),
+        *(span(True, inductor, 10.0, "outer"), span(False, inductor, 11.0, "outer")),
     )
     assert log.seconds_by_stage == {lowering: pytest.approx(1.5), inductor: pytest.approx(6.0)}
     assert log.current_stages == ()
@@ -58,22 +66,17 @@ def test_nested_spans_of_one_stage_count_once() -> None:
 def test_spans_nest_by_thread() -> None:
     kernels = CompileStage.KERNELS
     log = log_of(
-        span(True, kernels, 1.0, thread=1),
-        span(True, kernels, 2.0, thread=2),
-        span(False, kernels, 3.0, thread=1),
-        span(False, kernels, 5.0, thread=2),
+        *(span(True, kernels, 1.0, thread=1), span(True, kernels, 2.0, thread=2)),
+        *(span(False, kernels, 3.0, thread=1), span(False, kernels, 5.0, thread=2)),
     )
     assert log.seconds_by_stage == {kernels: pytest.approx(5.0)}
 
 
 def test_the_end_of_an_outer_span_closes_what_an_exception_left_open() -> None:
-    log = log_of(
-        span(True, CompileStage.FRAME, 0.0),
-        span(True, CompileStage.DYNAMO, 1.0),
-        span(False, CompileStage.FRAME, 2.0),
-    )
+    frame, dynamo = CompileStage.FRAME, CompileStage.DYNAMO
+    log = log_of(span(True, frame, 0.0), span(True, dynamo, 1.0), span(False, frame, 2.0))
     assert log.current_stages == ()
-    assert log.seconds_by_stage == {CompileStage.FRAME: pytest.approx(2.0)}
+    assert log.seconds_by_stage == {frame: pytest.approx(2.0)}
 
 
 def test_an_end_without_a_begin_is_ignored() -> None:
@@ -82,18 +85,16 @@ def test_an_end_without_a_begin_is_ignored() -> None:
 
 
 def test_the_open_stages_and_their_frame_are_current() -> None:
+    frame, inductor, kernels = CompileStage.FRAME, CompileStage.INDUCTOR, CompileStage.KERNELS
     log = log_of(
-        started("0/0", "outer"),
-        span(True, CompileStage.FRAME, 1.0, compile_id="0/0"),
-        started("1/0", "inner"),
-        span(True, CompileStage.INDUCTOR, 2.0),
-        span(True, CompileStage.KERNELS, 2.5, thread=7),
+        *(started("0/0", "outer"), span(True, frame, 1.0, compile_id="0/0")),
+        *(started("1/0", "inner"), span(True, inductor, 2.0), span(True, kernels, 2.5, thread=7)),
     )
-    assert [stage.stage for stage in log.current_stages] == [CompileStage.FRAME, CompileStage.INDUCTOR]
+    assert [stage.stage for stage in log.current_stages] == [frame, inductor]
     assert log.current_frame is not None
     assert log.current_frame.function == "outer"
-    log.apply(span(False, CompileStage.FRAME, 3.0))
-    log.apply(span(False, CompileStage.KERNELS, 3.0, thread=7))
+    log.apply(span(False, frame, 3.0))
+    log.apply(span(False, kernels, 3.0, thread=7))
     assert log.current_frame is None
 
 
@@ -101,7 +102,9 @@ def test_the_open_stages_and_their_frame_are_current() -> None:
 
 
 def test_a_break_told_again_is_the_same_place() -> None:
-    log = log_of(graph_break(), graph_break(compile_id="1/0"), graph_break(line=8), graph_break(reason="other"))
+    log = log_of(
+        graph_break(), graph_break(compile_id="1/0"), graph_break(line=8), graph_break(reason="other")
+    )
     sites = list(log.break_sites.values())
     assert [(site.place, site.first.reason, site.times) for site in sites] == [
         ("model.py:7", "call to print", 2),
@@ -136,7 +139,11 @@ def test_the_backward_does_not_end_the_frame() -> None:
 def test_graphs_and_kernels_count_in_all_and_by_frame() -> None:
     def code(compile_id: str | None, kernels: int, *fallbacks: str) -> ev.CodeGenerated:
         return ev.CodeGenerated(
-            compile_id=compile_id, kernels=kernels, kernel_languages=(), library_calls=(), fallback_ops=fallbacks
+            compile_id=compile_id,
+            kernels=kernels,
+            kernel_languages=(),
+            library_calls=(),
+            fallback_ops=fallbacks,
         )
 
     log = log_of(
@@ -157,7 +164,9 @@ def test_graphs_and_kernels_count_in_all_and_by_frame() -> None:
 
 
 @pytest.mark.parametrize(("spans", "callbacks", "recordings"), [(2, 2, 2), (2, 0, 2), (0, 3, 3), (0, 0, 0)])
-def test_a_cudagraph_told_by_span_and_callback_is_one_recording(spans: int, callbacks: int, recordings: int) -> None:
+def test_a_cudagraph_told_by_span_and_callback_is_one_recording(
+    spans: int, callbacks: int, recordings: int
+) -> None:
     log = CompileLog()
     for turn in range(max(spans, callbacks)):
         if turn < callbacks:

@@ -1,0 +1,102 @@
+"""The rest of a run's specification, and the command line that stands for it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tcompile_tui.core import spec as sp
+from tcompile_tui.core.spec import Mode, Plan, Preset, RunSpec, SpecError, Target, Task
+
+
+def test_devices_and_dtypes() -> None:
+    assert [sp.parse_device(text) for text in ("auto", "cpu", "cuda:11")] == ["auto", "cpu", "cuda:11"]
+    assert [sp.parse_dtype(text) for text in ("bf16", "float64", "half")] == [
+        "bfloat16",
+        "float64",
+        "float16",
+    ]
+    for text in ("gpu", "cuda:", "cuda:x", "cuda:٣", "cpu\n", "CPU"):
+        with pytest.raises(SpecError, match="unknown device"):
+            sp.parse_device(text)
+    for text in ("int64", "complex64", "bool", ""):
+        with pytest.raises(SpecError, match="for the model"):
+            sp.parse_dtype(text)
+
+
+def test_modes_come_once_and_the_quick_ones_first() -> None:
+    assert sp.order_modes([]) == (Mode.DEFAULT,)
+    assert sp.order_modes([Mode.MAX_AUTOTUNE, Mode.DEFAULT, Mode.MAX_AUTOTUNE]) == (
+        Mode.DEFAULT,
+        Mode.MAX_AUTOTUNE,
+    )
+    assert sp.order_modes(tuple(reversed(Mode)))[:2] == (Mode.DEFAULT, Mode.REDUCE_OVERHEAD)
+
+
+def test_a_plan_is_in_steps_or_in_hours_of_eager_steps() -> None:
+    assert (Plan().assumed, Plan(steps=1).assumed, Plan(hours=1.0).assumed) == (True, False, False)
+    assert Plan(steps=500).steps_at(0.25) == 500.0
+    assert Plan(hours=2.0).steps_at(0.5) == 14_400.0
+    assert Plan().steps_at(0.5) == sp.ASSUMED_PLAN_HOURS * 7_200
+
+
+plans = st.one_of(
+    st.just(Plan()),
+    st.integers(1, 10**12).map(lambda steps: Plan(steps=steps)),
+    st.floats(1e-6, 1e7).map(lambda hours: Plan(hours=hours)),
+)
+runs = st.builds(
+    RunSpec,
+    target=st.sampled_from(["model.py", "my dir/it's.py:Net", "pkg.mod:Net"]).map(sp.parse_target),
+    inputs=st.sampled_from([[], ["f32[2]"], ["f16[]", "ids=i64[4]<0,9>"]]).map(sp.parse_inputs),
+    task=st.none() | st.sampled_from(Task),
+    modes=st.sets(st.sampled_from(Mode), min_size=1).map(tuple).map(sp.order_modes),
+    device=st.sampled_from(["auto", "cpu", "cuda:1"]),
+    dtype=st.none() | st.sampled_from(sp.FLOATING_DTYPES),
+    amp=st.none() | st.sampled_from(["bfloat16", "float16"]),
+    plan=plans,
+    preset=st.sampled_from(Preset),
+    budget_s=st.sampled_from([preset.budget_s for preset in Preset]) | st.floats(1.0, 1e8),
+)
+
+
+def read_command(line: str) -> RunSpec:
+    """What the words of a command line mean, option by option."""
+    words = shlex.split(line)
+    assert words[:2] == ["tcompile-tui", "run"]
+    given_as: dict[str, list[str]] = {}
+    for option, word in zip(words[3::2], words[4::2], strict=True):
+        given_as.setdefault(option.removeprefix("--"), []).append(word)
+    one = {option: told[0] for option, told in given_as.items()}
+    preset = Preset(one.get("preset", "standard"))
+    return RunSpec(
+        target=sp.parse_target(words[2]),
+        inputs=tuple(map(sp.parse_tensor, given_as.get("input", ()))),
+        task=Task(one["task"]) if "task" in one else None,
+        modes=tuple(map(Mode, given_as.get("mode", ["default"]))),
+        device=one.get("device", "auto"),
+        dtype=one.get("dtype"),
+        amp=one.get("amp"),
+        plan=Plan(
+            int(one["planned-steps"]) if "planned-steps" in one else None,
+            float(one["planned-hours"]) if "planned-hours" in one else None,
+        ),
+        preset=preset,
+        budget_s=float(one.get("budget", preset.budget_s)),
+    )
+
+
+@given(runs)
+def test_the_command_line_means_the_same_run(run: RunSpec) -> None:
+    assert read_command(sp.command_line(run)) == run
+
+
+def test_the_command_line_leaves_defaults_out() -> None:
+    run = RunSpec(target=Target("model.py", None, None))
+    assert sp.command_line(run) == "tcompile-tui run model.py"
+    quick = replace(run, preset=Preset.QUICK, budget_s=Preset.QUICK.budget_s, plan=Plan(hours=24.0))
+    assert sp.command_line(quick) == "tcompile-tui run model.py --planned-hours 24 --preset quick"
