@@ -1,7 +1,7 @@
-"""An image classifier that was not told of larger images: they do not fit its table of positions.
+"""An image classifier that is fed larger images than its table of positions knows.
 
-What tcompile-tui should find: the model fails before anything is compiled. The report shows eager's own error
-with this file and the line of the `raise`, instead of whatever the compiler would make of it.
+What tcompile-tui should find: the model fails before anything is compiled. The report shows eager's own
+error with this file and the line of the `raise`, instead of whatever the compiler would make of it.
 """
 
 import torch

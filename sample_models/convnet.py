@@ -1,8 +1,9 @@
 """ResNet-18, written out: convolutions, batch norm and residual sums.
 
-What tcompile-tui should find: one graph without breaks. Batch norm, residual sum and ReLU are fused into single
-passes over memory, the convolutions stay library calls. On a CPU these take nearly all of the time, so the gain
-is a few percent and the break-even, after a long compile, is far away. `--task train` adds the backward pass.
+What tcompile-tui should find: one graph without breaks. Batch norm, residual sum and ReLU are fused into
+single passes over memory, the convolutions stay library calls. On a CPU these take nearly all of the time,
+so the gain is a few percent and the break-even, after a long compile, is far away. On a GPU the gain is
+clear. `--task train` adds the backward pass.
 """
 
 import torch

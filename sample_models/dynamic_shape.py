@@ -1,8 +1,8 @@
 """A text classifier that sees another sequence length in every batch.
 
-What tcompile-tui should find: the first length is compiled as a constant; the second fails the guard on the size
-of `ids` and is compiled again with a symbol in its place; all further lengths run on that second graph. So
-exactly one recompile and no breaks. `model.compile(dynamic=True)` would save it.
+What tcompile-tui should find: the first length is compiled as a constant; the second fails the guard on the
+size of `ids` and is compiled again with a symbol in its place; all further lengths run on that second
+graph. So exactly one recompile and no breaks. `model.compile(dynamic=True)` would save it.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """Three habits that split a graph: a print, a branch on `.item()`, and a call into numpy.
 
-What tcompile-tui should find: four graphs with three breaks between them, each with its file, line and remedy.
-Every break costs another set of guards and ends fusion, so compiling does not pay. On a GPU breaks 2 and 3 also
-wait for the device in every step, as they do in eager mode.
+What tcompile-tui should find: four graphs with three breaks between them, each with its file, line and
+remedy. Every break costs another set of guards and ends fusion, so compiling does not pay. On a GPU breaks
+2 and 3 also wait for the device in every step, as they do in eager mode.
 """
 
 import numpy

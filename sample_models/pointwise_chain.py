@@ -1,7 +1,7 @@
 """A film look for photographs: a long chain of elementwise operations, the best case for a compiler.
 
-What tcompile-tui should find: a clear win, and a short way to break-even. Eager mode reads and writes the image
-once for each operation; the compiled step fuses the chain into very few passes over memory.
+What tcompile-tui should find: a clear win, and a short way to break-even. Eager mode reads and writes the
+image once for each operation; the compiled step fuses the chain into very few passes over memory.
 """
 
 import torch

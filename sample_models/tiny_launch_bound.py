@@ -1,8 +1,8 @@
 """One 8x8 layer: a step so short that the way into the compiled code costs more than the work.
 
 What tcompile-tui should find: it compiles cleanly into one graph, and it is slower. Checking the guards and
-calling the generated wrapper takes microseconds in every step, and there is nothing to fuse. The answer is to
-stay eager, or to put more work into one step.
+calling the generated wrapper takes microseconds in every step, and there is nothing to fuse. The answer is
+to stay eager, or to put more work into one step.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """A small causal language model: token ids, two pre-norm transformer blocks, logits.
 
-What tcompile-tui should find: one graph without breaks. Attention stays a call of the library's fused kernel;
-layer norm, GELU and residual sums are fused around the matrix products. The ids have a range, so the inputs come
-from `example_inputs()`, here as keyword arguments.
+What tcompile-tui should find: one graph without breaks. Attention stays a call of the library's fused
+kernel; layer norm, GELU and residual sums are fused around the matrix products. The ids have a range, so
+the inputs come from `example_inputs()`, here as keyword arguments.
 """
 
 import torch

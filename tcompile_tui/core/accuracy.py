@@ -58,7 +58,7 @@ def judge(eager_twice: OutputsCompared | None, compiled: OutputsCompared | None,
 
 
 def _judge_leaf(leaf: LeafComparison, eager: LeafComparison | None, training: bool) -> Accuracy:
-    if not leaf.same_structure:
+    if not leaf.same_structure and (eager is None or eager.same_structure):
         return Accuracy(Agreement.DIFFERENT, f"another type or shape ({leaf.dtype})", leaf.path)
     if leaf.new_nonfinite:
         return Accuracy(

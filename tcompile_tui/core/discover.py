@@ -1,9 +1,13 @@
-"""Which models a Python file offers, read from its syntax tree: nothing is imported, nothing is run."""
+"""From a target to the one model it names, by the file's syntax tree: nothing is imported, nothing is run."""
 
 from __future__ import annotations
 
+import ast
 import difflib
+import os
+import sys
 import tokenize
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,154 +18,122 @@ from tcompile_tui.core.candidates import (
     CandidateKind,
     FileHooks,
     ModuleNames,
-    Parameter,
-    one_line,
-    parse_source,
     signature_text,
 )
 from tcompile_tui.core.spec import SpecError, Target
 
-__all__ = [
-    "Candidate",
-    "CandidateKind",
-    "ChoiceNeeded",
-    "FileHooks",
-    "Parameter",
-    "Resolved",
-    "choose",
-    "find_candidates",
-    "find_hooks",
-    "package_root",
-    "resolve",
-]
+__all__ = ["Candidate", "CandidateKind", "FileHooks", "Resolved", "find_candidates", "find_hooks", "resolve"]
 
-
-class ChoiceNeeded(SpecError):  # noqa: N818  (a question more than an error)
-    """Which model is meant is not clear; `candidates` are those that remain."""
-
-    def __init__(self, message: str, candidates: tuple[Candidate, ...]) -> None:
-        super().__init__(message)
-        self.candidates = candidates
+_PYTHON = f"Python {sys.version_info.major}.{sys.version_info.minor}"
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """Where a target lies. `path` is None for a module that is not under the working directory: only importing
-    it can tell. `candidate` is None where the syntax tree does not show what the name is."""
+    """Where a target lies, as absolute paths.
 
-    path: Path | None
-    module: str
+    `module` is the dotted name to import `path` by, with `import_root` first on sys.path; None for a file outside
+    any package, which is loaded by its path.
+    """
+
+    path: str
+    module: str | None
     qualified_name: str
-    import_root: Path
-    candidate: Candidate | None = None
+    import_root: str
+    candidate: Candidate
 
 
 # ---------------------------------------------------------------- the public functions
 
 
-def find_candidates(source: str, filename: str) -> tuple[Candidate, ...]:
-    """Every class, factory and instance that may be a model, in file order. Raises SpecError if there is none."""
-    candidates = ModuleNames(parse_source(source, filename)).candidates()
-    if not candidates:
-        raise SpecError(f"no nn.Module class and no factory in {filename}")
-    return candidates
+def resolve(target: Target, cwd: Path) -> Resolved:
+    """Find the file of a target and the model in it. Raises SpecError with one line that says what to do."""
+    if target.path is not None:
+        path = _locate(target.path, cwd)
+        root, module = _package_of(path)
+    else:
+        path, root, module = _locate_module(target.module or "", cwd)
+    shown = target.path or str(path)
+    names = _names_in(path, shown)
+    if target.name is None:
+        candidate = _choose(names.candidates(), shown)
+    else:
+        candidate = _named(target.name, names, shown)
+    return Resolved(str(path), module, candidate.name, str(root), candidate)
 
 
-def find_hooks(source: str, filename: str) -> FileHooks:
-    """Which hooks the file defines. Raises SpecError if it is not Python."""
-    return ModuleNames(parse_source(source, filename)).hooks()
+def find_candidates(path: Path) -> list[Candidate]:
+    """What in the file may be the model, in file order; may be empty. Raises SpecError if it cannot be read."""
+    return _names_in(_locate(str(path), Path.cwd()), str(path)).candidates()
 
 
-def choose(candidates: tuple[Candidate, ...], filename: str = "the file") -> Candidate:
-    """`make_model`; else the one class that no other model in the file uses and that needs no arguments; else the
-    one such factory; else the one instance. Raises ChoiceNeeded if several remain, SpecError if none does."""
+def find_hooks(path: Path) -> FileHooks:
+    """Which hooks the file defines. Raises SpecError if it cannot be read."""
+    return _names_in(_locate(str(path), Path.cwd()), str(path)).hooks()
+
+
+# ---------------------------------------------------------------- which candidate
+
+
+def _choose(candidates: list[Candidate], shown: str) -> Candidate:
+    """`make_model`; else the one class that may be picked unasked and needs no arguments; else such a factory."""
     for candidate in candidates:
         if candidate.name == MAKE_MODEL:
             return _without_arguments(candidate)
-    for kind in CandidateKind:
-        usable = tuple(c for c in candidates if c.kind is kind and c.reason is None)
-        if len(usable) > 1:
-            raise ChoiceNeeded(
-                f"{filename} has several models: {_listed(usable)}: write {filename}:{usable[0].name}", usable
-            )
-        if usable:
+    picked = [candidate for candidate in candidates if candidate.note is None]
+    for kind in (CandidateKind.CLASS, CandidateKind.FACTORY):
+        usable = [candidate for candidate in picked if candidate.kind is kind and not candidate.required]
+        if len(usable) == 1:
             return usable[0]
-    in_want = tuple(c for c in candidates if c.demoted is None)
-    if len(in_want) == 1:
-        return _without_arguments(in_want[0])
-    if in_want:
-        calls = [f"{c.name}({signature_text(c.required)})" for c in in_want]
-        raise ChoiceNeeded(
-            f"every model in {filename} needs values: {_listed(calls)}: add `def {MAKE_MODEL}():` that gives them",
-            in_want,
-        )
-    reasons = [f"{c} {c.reason}" for c in candidates]
-    raise ChoiceNeeded(
-        f"nothing in {filename} is plainly the model: {_listed(reasons)}: write {filename}:Name", candidates
-    )
+        if usable:
+            raise SpecError(f"{shown} has several models, {_listed(usable)}: {_ask(shown, usable[0])}")
+    raise SpecError(_why_none(candidates, picked, shown))
 
 
-def package_root(path: Path) -> tuple[Path, str]:
-    """The folder that belongs on sys.path and the module's dotted name, so that relative imports work."""
-    folder = path.parent
-    parts = [] if path.name == "__init__.py" else [path.stem]
-    while (folder / "__init__.py").is_file() and "." not in folder.name and folder != folder.parent:
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    if not parts or "." in path.stem:  # such a file can be loaded by its path only
-        return path.parent, path.stem.replace(".", "_")
-    return folder, ".".join(parts)
+def _why_none(candidates: list[Candidate], picked: list[Candidate], shown: str) -> str:
+    built = next((candidate for candidate in picked if candidate.kind is CandidateKind.VALUE), None)
+    other_way = f"{_ask(shown, built)} (line {built.line}), or " if built else ""
+    add = f"{other_way}add `def {MAKE_MODEL}():` to the file"
+    needy = [candidate for candidate in picked if candidate.required]
+    if len(needy) == 1:
+        return f"{_call(needy[0])} needs values: {add}"
+    if needy:
+        return f"{_listed(needy)} in {shown} need values: {add}"
+    if built or not candidates:
+        return f"{shown} defines no nn.Module class and no function that returns one: {add}"
+    reasons = (f"{candidate} {candidate.note}" for candidate in candidates)
+    return f"nothing in {shown} is plainly the model, {_listed(reasons)}: {_ask(shown, candidates[-1])}"
 
 
-def resolve(target: Target, cwd: Path) -> Resolved:
-    """Find and check a target on disk. Raises SpecError (ChoiceNeeded if the file holds several models)."""
-    if target.path is None:
-        return _resolve_module(target, cwd)
-    path, source = _read(target.path, cwd)
-    candidate, name = _pick(source, target.path, target.name)
-    root, module = package_root(path)
-    return Resolved(path, module, name, root, candidate)
-
-
-def _resolve_module(target: Target, cwd: Path) -> Resolved:
-    assert target.module is not None and target.name is not None
-    stem = target.module.replace(".", "/")
-    for place in (f"{stem}/__init__.py", f"{stem}.py"):
-        if (cwd / place).is_file():
-            path, source = _read(place, cwd)
-            candidate, name = _pick(source, place, target.name)
-            return Resolved(path, target.module, name, cwd, candidate)
-    return Resolved(None, target.module, target.name, cwd)
-
-
-def _pick(source: str, filename: str, name: str | None) -> tuple[Candidate | None, str]:
-    """The candidate and its name; a name that the file binds in some other way is left to the import."""
-    if name is None:
-        chosen = choose(find_candidates(source, filename), filename)
-        return chosen, chosen.name
-    names = ModuleNames(parse_source(source, filename))
-    for candidate in names.candidates():
-        if candidate.name == name:
-            return _without_arguments(candidate), name
-    if name.partition(".")[0] in names.lines or names.has_star_import:
-        return None, name
-    near = difflib.get_close_matches(name, names.lines, n=3, cutoff=0.6)
-    offered = [f"{other} (line {names.lines[other]})" for other in near] or [
-        str(c) for c in names.candidates()
-    ]
-    advice = (
-        f"; {'did you mean' if near else 'it has'} {_listed(offered)}{'?' if near else ''}" if offered else ""
-    )
-    raise SpecError(f"{filename} has no '{name}'{advice}")
+def _named(name: str, names: ModuleNames, shown: str) -> Candidate:
+    """The candidate of that name; what only the import can tell is let through."""
+    if name.partition(".")[0] in names.lines:
+        return _without_arguments(names.candidate(name))
+    if names.star_imports:
+        return Candidate(name, 1, CandidateKind.VALUE)
+    by_lower_case = {known.lower(): known for known in names.lines}
+    near = [by_lower_case[word] for word in difflib.get_close_matches(name.lower(), by_lower_case)]
+    if near:
+        advice = f": did you mean {_listed(f'{known} (line {names.lines[known]})' for known in near)}?"
+    else:
+        offered = _listed(names.candidates())
+        advice = f": it has {offered}" if offered else f": add `def {MAKE_MODEL}():` to the file"
+    raise SpecError(f"{shown} has no '{name}'{advice}")
 
 
 def _without_arguments(candidate: Candidate) -> Candidate:
     if not candidate.required:
         return candidate
-    call = f"{candidate.name}({signature_text(candidate.required)})"
     if candidate.name == MAKE_MODEL:
-        raise SpecError(f"{call} needs values: give its parameters defaults")
-    raise SpecError(f"{call} needs values: add `def {MAKE_MODEL}():` to the file that gives them")
+        raise SpecError(f"{_call(candidate)} needs values: give its parameters defaults")
+    raise SpecError(f"{_call(candidate)} needs values: add `def {MAKE_MODEL}():` to the file")
+
+
+def _call(candidate: Candidate) -> str:
+    return f"{candidate.name}({signature_text(candidate.required)})"
+
+
+def _ask(shown: str, candidate: Candidate) -> str:
+    return f"ask for one: {shown}:{candidate.name}"
 
 
 def _listed(items: Iterable[object], most: int = 6) -> str:
@@ -169,29 +141,125 @@ def _listed(items: Iterable[object], most: int = 6) -> str:
     return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
 
 
-# ---------------------------------------------------------------- reading
+# ---------------------------------------------------------------- where it lies
 
 
-def _read(written: str, cwd: Path) -> tuple[Path, str]:
-    """The real path and the text of a source file, decoded as Python would (byte order mark, coding line)."""
+def _locate(written: str, cwd: Path) -> Path:
+    """The absolute path of a Python file, links followed as Python does for a script."""
     try:
         path = (cwd / Path(written).expanduser()).resolve()
         if path.is_dir():
-            raise SpecError(f"{written} is a folder: name a Python file in it")
+            inside = sorted(file.name for file in path.glob("*.py"))
+            holds = f" ({_listed(inside)})" if inside else ""
+            raise SpecError(f"{written} is a folder: name a Python file in it{holds}")
         if not path.exists():
-            near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.py")], n=3)
-            raise SpecError(
-                f"there is no file {written}" + (f"; did you mean {_listed(near)}?" if near else "")
-            )
-        if path.suffix != ".py" or not path.is_file():
-            raise SpecError(f"{written} is not a Python file: its name must end in .py")
+            near = difflib.get_close_matches(path.name, [file.name for file in path.parent.glob("*.py")])
+            raise SpecError(f"there is no file {written}: " + _or_near(near, f"looked in {path.parent}"))
+    except SpecError:
+        raise
+    except (OSError, ValueError, RuntimeError) as error:
+        raise SpecError(f"cannot open {written}: {_one_line(error)}: check the path") from None
+    if path.suffix == ".ipynb":
+        raise SpecError(_notebook(written))
+    if path.suffix != ".py" or not path.is_file():
+        raise SpecError(f"{written} is not a Python file: name one that ends in .py")
+    return path
+
+
+def _or_near(near: list[str], otherwise: str) -> str:
+    return f"did you mean {_listed(near)}?" if near else otherwise
+
+
+def _package_of(path: Path) -> tuple[Path, str | None]:
+    """The folder above the top package and the file's dotted name in it; without a package its own folder."""
+    parts = [] if path.name == "__init__.py" else [path.stem]
+    folder = path.parent
+    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    if folder == path.parent or not path.stem.isidentifier():
+        return path.parent, None
+    return folder, ".".join(parts)
+
+
+def _locate_module(module: str, cwd: Path) -> tuple[Path, Path, str | None]:
+    """File, import root and dotted name of `package.module`, looked for in cwd, then in PYTHONPATH."""
+    stem = module.replace(".", "/")
+    for folder in ("", *os.environ.get("PYTHONPATH", "").split(os.pathsep)):
+        root = (cwd / folder).resolve()
+        for place in (f"{stem}/__init__.py", f"{stem}.py"):
+            if (root / place).is_file():
+                loaded_by_path = place == f"{module}.py"
+                return root / place, root, None if loaded_by_path else module
+    raise SpecError(
+        f"there is no module {module} in {cwd} or in PYTHONPATH: name its file, "
+        f"or write a file whose `{MAKE_MODEL}()` imports it"
+    )
+
+
+# ---------------------------------------------------------------- what it holds
+
+
+def _names_in(path: Path, shown: str) -> ModuleNames:
+    """The file's names, by its syntax tree. Raises SpecError with what the file is instead of Python."""
+    source = _read(path, shown)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd escapes in the user's strings are theirs to see
+            tree = ast.parse(source)
+        names = ModuleNames(tree)
+    except SyntaxError as error:
+        raise SpecError(_syntax_message(error, shown)) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        why = _one_line(error) or "nested too deeply"
+        raise SpecError(
+            f"{shown} cannot be read as {_PYTHON} ({why}): put the model in a file of its own"
+        ) from None
+    _refuse_ipython(tree, names, shown)
+    return names
+
+
+def _read(path: Path, shown: str) -> str:
+    """The text, decoded as Python would: byte order mark, coding line, else UTF-8."""
+    try:
         with tokenize.open(path) as file:
-            return path, file.read()
-    except (UnicodeDecodeError, SyntaxError) as error:  # SyntaxError: an unknown coding line
-        raise SpecError(f"{written} is not readable as text: {one_line(error)}; save it as UTF-8") from None
+            source = file.read()
     except OSError as error:
-        raise SpecError(f"cannot read {written}: {error.strerror or error}") from None
-    except (ValueError, RuntimeError) as error:
-        if isinstance(error, SpecError):
-            raise
-        raise SpecError(f"cannot read {written}: {one_line(error)}") from None
+        raise SpecError(f"cannot read {shown}: {error.strerror or error}: check the file") from None
+    except (UnicodeDecodeError, SyntaxError, LookupError):  # SyntaxError: a bad coding line
+        source = "\0"
+    if "\0" in source:
+        raise SpecError(f"{shown} is not UTF-8 text: is it Python? If so, save it as UTF-8")
+    if not source.strip():
+        raise SpecError(f"{shown} is empty: add `def {MAKE_MODEL}():` to it")
+    if source.lstrip().startswith("{") and '"nbformat"' in source:
+        raise SpecError(_notebook(shown))
+    return source
+
+
+def _notebook(shown: str) -> str:
+    return f"{shown} is a notebook: export it first (jupyter nbconvert --to script {shown})"
+
+
+def _syntax_message(error: SyntaxError, shown: str) -> str:
+    text = _one_line(error.text or "")
+    if text.startswith(("%", "!")):
+        return f"{shown} line {error.lineno} is notebook syntax, not Python: remove '{text}'"
+    return f"{shown} line {error.lineno} is not {_PYTHON} ({_one_line(error.msg)}): correct '{text}'"
+
+
+def _refuse_ipython(tree: ast.Module, names: ModuleNames, shown: str) -> None:
+    """nbconvert turns `%magic` into `get_ipython()...`: valid Python that fails when it is imported."""
+    if "get_ipython" in names.lines or names.star_imports:
+        return
+    for statement in tree.body:
+        if isinstance(statement, (ast.Expr, ast.Assign)) and any(
+            isinstance(node, ast.Name) and node.id == "get_ipython" for node in ast.walk(statement)
+        ):
+            raise SpecError(
+                f"{shown} line {statement.lineno} is left from a notebook: remove 'get_ipython()...'"
+            )
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())[:120]

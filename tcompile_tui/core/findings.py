@@ -32,7 +32,8 @@ class Severity(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One cause. `id` is stable and names the kind; `file` and `line` are the user's own code."""
+    """One cause. `id` is stable and names the kind; `file` and `line` are the user's own code.
+    `mode` is set where only that mode's decision is touched."""
 
     id: str
     severity: Severity
@@ -42,12 +43,13 @@ class Finding:
     file: str | None = None
     line: int | None = None
     link: str | None = None
+    mode: Mode | None = None
 
 
 def find_causes(state: RunState, results: Sequence[ModeResult]) -> tuple[Finding, ...]:
     """All findings of a run, worst first, each cause once."""
     found = {
-        (finding.id, finding.title, finding.file, finding.line): finding
+        (finding.id, finding.title, finding.evidence, finding.file, finding.line): finding
         for rule in _RULES
         for finding in rule(state, results)
     }
@@ -178,6 +180,7 @@ def _accuracy(state: RunState, results: Sequence[ModeResult]) -> Iterator[Findin
                 f"{result.mode.value}: {accuracy.path or 'the output'} is {accuracy.agreement.value}",
                 evidence=accuracy.detail,
                 advice="compare the model's metric with and without compile before you rely on it",
+                mode=result.mode,
             )
 
 

@@ -145,7 +145,7 @@ class TimeGain:
 
 
 def paired_time_gain(pairs: Sequence[Pair]) -> TimeGain | None:
-    """From block means, because rare slow steps are paid for; the error from the winsorized differences."""
+    """From block means, unclipped, because rare slow steps are paid for; so is their part of the error."""
     n = len(pairs)
     if n < MIN_PAIRS_FOR_INTERVAL:
         return None
@@ -154,7 +154,7 @@ def paired_time_gain(pairs: Sequence[Pair]) -> TimeGain | None:
     winsorized = _winsorize(differences, trimmed)
     lag1 = _autocorrelation(winsorized)
     spread = max(stdev(differences), stdev(winsorized) / (1 - 2 * trimmed / n))
-    return TimeGain(fmean(winsorized), spread / math.sqrt(n) * math.sqrt((1 + lag1) / (1 - lag1)))
+    return TimeGain(fmean(differences), spread / math.sqrt(n) * math.sqrt((1 + lag1) / (1 - lag1)))
 
 
 def drifted(log_ratios: Sequence[float]) -> bool:

@@ -168,12 +168,13 @@ def failure_text(failure: ev.WorkerFailed) -> str:
 def _start_cost(process: ProcessState | None, eager: ArmSteps | None) -> StartCost | None:
     """Without an eager arm its extra cost cannot be taken off, and the figure is left out."""
     compiled = process.arms.get(Arm.COMPILED) if process is not None else None
-    if process is None or compiled is None or not compiled.warmup_steps:
+    if process is None or compiled is None or eager is None:
+        return None
+    if not compiled.warmup_steps or not eager.warmup_steps:
         return None
     imports_s = (process.imports.compiler_s or 0.0) if process.imports is not None else 0.0
     total_s = imports_s + _warmup_extra_ns(compiled) / 1e9
-    eager_s = _warmup_extra_ns(eager) / 1e9 if eager is not None and eager.warmup_steps else 0.0
-    return StartCost(total_s=max(0.0, total_s), extra_s=total_s - eager_s)
+    return StartCost(total_s=max(0.0, total_s), extra_s=total_s - _warmup_extra_ns(eager) / 1e9)
 
 
 def _warmup_extra_ns(arm: ArmSteps) -> float:

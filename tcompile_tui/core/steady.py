@@ -91,7 +91,7 @@ class SteadyGate:
         """No level was found in the budget: only the paired ratio can be trusted."""
         self.state = Steadiness.NOISE_LIMITED
         self.start_index = self._window_start + len(self._window) // 2
-        self.reason = self.reason or "no level in the time allowed"
+        self.reason = "no level in the time allowed"
 
     # ------------------------------------------------------------ accepting a window
 
@@ -160,7 +160,7 @@ def _judge(steps_ns: Sequence[int]) -> tuple[float, float | None]:
     quarters, widened for autocorrelation.
     """
     quarter = len(steps_ns) // 4
-    level = median(steps_ns)
+    level = max(1.0, median(steps_ns))  # a broken clock may count 0
     quarters = [steps_ns[i * quarter : (i + 1) * quarter] for i in range(4)]
     middles = [median(part) for part in quarters]
     deviations = sorted(_spread(part, middle) for part, middle in zip(quarters, middles))

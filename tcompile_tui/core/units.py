@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 MISSING = "n/a"
 
 
 def duration(seconds: float | None) -> str:
     """`820 ns`, `3.20 ms`, `12.4 s`, `4 min 05 s`, `3 h 12 min`, `9.5 days`."""
-    if seconds is None:
+    if seconds is None or math.isnan(seconds):
         return MISSING
     if seconds < 0:
         return f"-{duration(-seconds)}"
-    if seconds < 1e-6:
+    if math.isinf(seconds):
+        return "for ever"
+    if seconds < 999.5e-9:
         return f"{seconds * 1e9:.0f} ns"
-    if seconds < 1e-3:
+    if seconds < 999.5e-6:
         return f"{_three_digits(seconds * 1e6)} us"
     if seconds < 0.9995:
         return f"{_three_digits(seconds * 1e3)} ms"
@@ -30,7 +34,7 @@ def duration(seconds: float | None) -> str:
 
 
 def milliseconds(nanoseconds: float | None) -> str:
-    """A step time: `12.3 ms`, `0.0420 ms`; from 10 s on as a duration."""
+    """A step time: `12.3 ms`, `0.042 ms`; from 10 s on as a duration."""
     if nanoseconds is None:
         return MISSING
     return f"{_three_digits(nanoseconds / 1e6)} ms" if nanoseconds < 1e10 else duration(nanoseconds / 1e9)

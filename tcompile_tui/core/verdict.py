@@ -20,6 +20,7 @@ _SMALL_GAIN = 0.05
 _SAFE_MARGIN = 2.0
 # Work of others biased CPU comparisons by up to a fifth; an effect beyond this stands.
 _BEYOND_CONTENTION = 1.25
+_CONTENTION = "other work on this machine disturbed the comparison"
 
 
 class Decision(str, enum.Enum):
@@ -145,6 +146,8 @@ def _decide_mode(
     assert speedup is not None
     if result.accuracy is not None and result.accuracy.agreement is Agreement.DIFFERENT:
         return Decision.TEST_CAREFULLY, "its outputs differ from eager by more than rounding"
+    if speedup.lo <= 1 and _lost_in_contention(result):
+        return Decision.TEST_CAREFULLY, _CONTENTION
     if speedup.hi < 1:
         return Decision.SKIP, "it is slower in steady state"
     if speedup.lo <= 1:
@@ -158,14 +161,24 @@ def _decide_mode(
         return Decision.TEST_CAREFULLY, "its start was not measured, so the break-even is not known"
     if planned <= break_even.lo:
         return Decision.SKIP, f"the run ends before the break-even ({_break_even_text(break_even)})"
-    if break_even.hi is None or planned < break_even.hi:
+    if break_even.hi is None:
+        return Decision.TEST_CAREFULLY, "the time that a step saves is too uncertain to name a break-even"
+    if planned < break_even.hi:
         return Decision.TEST_CAREFULLY, f"the run ends near the break-even ({_break_even_text(break_even)})"
     if result.compiles_while_measuring:
         return Decision.TEST_CAREFULLY, "it keeps recompiling"
-    if result.host_contended and speedup.lo < _BEYOND_CONTENTION:
-        return Decision.TEST_CAREFULLY, "other work on this machine disturbed the comparison"
+    if _lost_in_contention(result):
+        return Decision.TEST_CAREFULLY, _CONTENTION
     cautions = _cautions(result, preset, planned, break_even, gain, findings)
     return (Decision.ENABLE_WITH_CARE, cautions[0]) if cautions else (Decision.ENABLE, "")
+
+
+def _lost_in_contention(result: ModeResult) -> bool:
+    """Could the work of others alone have made this ratio, in either direction?"""
+    speedup = result.speedup
+    assert speedup is not None
+    beyond = speedup.lo >= _BEYOND_CONTENTION or speedup.hi <= 1 / _BEYOND_CONTENTION
+    return result.host_contended and not beyond
 
 
 def _cautions(
@@ -178,7 +191,11 @@ def _cautions(
 ) -> list[str]:
     """Why a mode that pays off is not simply to be enabled, most important first."""
     assert result.speedup is not None and break_even.hi is not None
-    cautions = [finding.title for finding in findings if finding.severity is Severity.BLOCKER]
+    cautions = [
+        finding.title
+        for finding in findings
+        if finding.severity is Severity.BLOCKER and finding.mode in (None, result.mode)
+    ]
     agreement = result.accuracy.agreement if result.accuracy is not None else Agreement.NOT_CHECKED
     if agreement in (Agreement.UNCERTAIN, Agreement.NOT_CHECKED):
         cautions.append("whether its outputs are right could not be established")
@@ -191,7 +208,7 @@ def _cautions(
     if result.ratio_drifted:
         cautions.append("the speedup moved while it was measured")
     if result.host_contended:
-        cautions.append("other work on this machine disturbed the comparison")
+        cautions.append(_CONTENTION)
     if result.recompiles and preset is Preset.SMOKE:
         cautions.append("it recompiled, and was not watched for long")
     return cautions
@@ -250,7 +267,8 @@ def _broken_before_comparison(state: RunState) -> _Outcome | None:
     preflight, eager = state.process_of(Phase.PREFLIGHT), state.process_of(Phase.EAGER)
     if eager is not None and not eager.done:
         return _eager_outcome(eager)
-    if preflight is not None and not preflight.done and not _was_stopped(preflight):
+    preflight_over = preflight is not None and not preflight.running and not preflight.done
+    if preflight is not None and preflight_over and not _was_stopped(preflight):
         return Decision.CANNOT_COMPILE, _process_text(preflight), ExitCode.CANNOT_COMPILE
     if eager is None:
         return Decision.STOPPED, "stopped before anything was measured", ExitCode.STOPPED

@@ -162,8 +162,8 @@ class GpuReader:
             memory_used_bytes=used,
             memory_total_bytes=total,
             sm_clock_mhz=self._board_figure("nvmlDeviceGetClockInfo", _SM_CLOCK),
-            power_w=_scaled(self._board_figure("nvmlDeviceGetPowerUsage"), 1e-3),
-            power_limit_w=_scaled(self._board_figure("nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
+            power_w=_watts(self._board_figure("nvmlDeviceGetPowerUsage")),
+            power_limit_w=_watts(self._board_figure("nvmlDeviceGetEnforcedPowerLimit")),
             temperature_c=self._board_figure("nvmlDeviceGetTemperature", _GPU_SENSOR),
             throttle_reasons=self._throttle_reasons(),
             other_pids=other_pids,
@@ -229,10 +229,9 @@ class GpuReader:
         if samples is None:
             return None
         in_order = sorted(samples, key=lambda sample: sample.timeStamp)
-        latest = {
-            sample.pid: sample.smUtil for sample in in_order if sample.smUtil <= 100
-        }  # more means "unknown"
-        return min(100.0, float(sum(latest.get(pid, 0) for pid in other_pids)))
+        latest = {sample.pid: sample.smUtil for sample in in_order}
+        shares = [latest.get(pid, 0) for pid in other_pids]  # who did nothing has no sample
+        return None if max(shares) > 100 else min(100.0, float(sum(shares)))  # above 100: "unknown"
 
 
 def clock_reasons(mask: int) -> tuple[str, ...]:
@@ -305,5 +304,5 @@ def _utilisation_percent(nvml: Any | None, handle: Any) -> float | None:
     return None if rates is None else float(rates.gpu)
 
 
-def _scaled(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor
+def _watts(milliwatts: float | None) -> float | None:
+    return None if milliwatts is None else milliwatts / 1000

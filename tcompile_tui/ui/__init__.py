@@ -1,1 +1,1 @@
-"""The Textual application: looks at run folders, measures nothing."""
+"""The terminal application: starts `tcompile-tui run`, follows run folders, never imports torch."""

@@ -388,7 +388,8 @@ def _copy_fits(bench: Bench) -> bool:
     peak_bytes = bench.job.eager_peak_bytes
     if bench.device.type != "cuda" or peak_bytes is None:
         return True
-    return _COPY_HEADROOM * peak_bytes <= torch.cuda.mem_get_info(bench.device)[0]
+    free_bytes: int = torch.cuda.mem_get_info(bench.device)[0]
+    return _COPY_HEADROOM * peak_bytes <= free_bytes
 
 
 def _check_accuracy(

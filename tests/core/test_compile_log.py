@@ -163,20 +163,16 @@ def test_graphs_and_kernels_count_in_all_and_by_frame() -> None:
 # ---------------------------------------------------------------- recordings, caches, lists
 
 
-@pytest.mark.parametrize(("spans", "callbacks", "recordings"), [(2, 2, 2), (2, 0, 2), (0, 3, 3), (0, 0, 0)])
-def test_a_cudagraph_told_by_span_and_callback_is_one_recording(
-    spans: int, callbacks: int, recordings: int
-) -> None:
-    log = CompileLog()
-    for turn in range(max(spans, callbacks)):
-        if turn < callbacks:
-            log.apply(ev.CompilerCallback(begins=True, trigger="CUDAGRAPH_RECORDING"))
-        if turn < spans:
-            log.apply(span(True, CompileStage.CUDAGRAPH, turn, "CUDAGraphNode.record"))
-            log.apply(span(False, CompileStage.CUDAGRAPH, turn, "CUDAGraphNode.record"))
-        if turn < callbacks:
-            log.apply(ev.CompilerCallback(begins=False, trigger="CUDAGRAPH_RECORDING"))
-    log.apply(ev.CompilerCallback(begins=True, trigger="DYNAMO"))
+@pytest.mark.parametrize(("spans", "callbacks", "recordings"), [(1, 1, 2), (1, 0, 2), (0, 1, 2), (0, 0, 0)])
+def test_a_cudagraph_told_twice_is_one_recording(spans: int, callbacks: int, recordings: int) -> None:
+    begin, end = (
+        ev.CompilerCallback(begins=begins, trigger="CUDAGRAPH_RECORDING") for begins in (True, False)
+    )
+    enter, leave = (
+        span(begins, CompileStage.CUDAGRAPH, 1.0, "CUDAGraphNode.record") for begins in (True, False)
+    )
+    one = [*[begin] * callbacks, *[enter, leave] * spans, *[end] * callbacks]
+    log = log_of(*one, ev.CompilerCallback(begins=True, trigger="DYNAMO"), *one)
     assert log.cudagraph_recordings == recordings
 
 

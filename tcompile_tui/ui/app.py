@@ -1,0 +1,90 @@
+"""The application: which screen comes when. Everything else is in the screens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import Binding
+from textual.screen import Screen
+
+from tcompile_tui.core.state import RunState
+from tcompile_tui.host.run_folder import RunFolder
+from tcompile_tui.ui.commands import Command, CommandProvider
+from tcompile_tui.ui.feeds import Feed, LiveFeed, ReplayFeed
+from tcompile_tui.ui.terminal import is_ascii_only
+
+NARROW_COLUMNS = 100
+
+
+class TCompileApp(App[None]):
+    """Opens on `first`: Setup for a target (or none), or a run to follow or replay."""
+
+    CSS_PATH = "app.tcss"
+    TITLE = "tcompile-tui"
+    COMMANDS = {CommandProvider}
+    ENABLE_COMMAND_PALETTE = True
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-narrow"), (NARROW_COLUMNS, "-wide")]
+    COMMANDS_EVERYWHERE: ClassVar[tuple[Command, ...]] = (
+        Command("question_mark", "app.show_help", "Help", "Keys and numbers of this screen"),
+        Command("ctrl+q", "app.quit", "Quit", "Leave; a run that was started goes on", show=False),
+    )
+    BINDINGS: ClassVar[list[Binding]] = [command.binding for command in COMMANDS_EVERYWHERE]  # type: ignore[assignment]
+
+    def __init__(
+        self, runs_dir: Path, target: str | None = None, feed: Feed | None = None, ascii_only: bool | None = None
+    ) -> None:
+        super().__init__()
+        self.runs_dir = runs_dir
+        self.ascii_only = is_ascii_only() if ascii_only is None else ascii_only
+        self._target = target
+        self._feed = feed
+        self.set_class(self.ascii_only, "-ascii")
+
+    def on_mount(self) -> None:
+        self.push_screen(self._first_screen())
+
+    def _first_screen(self) -> Screen[None]:
+        # Imported when needed: the first frame of Setup must not wait for screens that come later.
+        if self._feed is not None:
+            from tcompile_tui.ui.screens.run import RunScreen
+
+            return RunScreen(self._feed)
+        from tcompile_tui.ui.screens.setup import SetupScreen
+
+        return SetupScreen(self._target)
+
+    # ------------------------------------------------------------ where screens lead
+
+    def show_setup(self, target: str | None = None) -> None:
+        from tcompile_tui.ui.screens.setup import SetupScreen
+
+        self.switch_screen(SetupScreen(target))
+
+    def follow(self, path: Path) -> None:
+        """Watch a run that goes on."""
+        from tcompile_tui.ui.screens.run import RunScreen
+
+        self.switch_screen(RunScreen(LiveFeed(path)))
+
+    def replay(self, path: Path, speed: float = 1.0) -> None:
+        from tcompile_tui.ui.screens.run import RunScreen
+
+        self.switch_screen(RunScreen(ReplayFeed(path, speed=speed)))
+
+    def show_verdict(self, folder: RunFolder, state: RunState) -> None:
+        from tcompile_tui.ui.screens.verdict import VerdictScreen
+
+        self.switch_screen(VerdictScreen(folder, state))
+
+    def show_runs(self) -> None:
+        from tcompile_tui.ui.screens.runs import RunsScreen
+
+        self.push_screen(RunsScreen())
+
+    def action_show_help(self) -> None:
+        from tcompile_tui.ui.screens.help import HelpScreen
+
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(self.screen))

@@ -1,0 +1,1 @@
+"""Widgets of our own, for what Textual does not bring."""

@@ -1,0 +1,318 @@
+"""The timing plot: step times of eager and compiled, iteration by iteration."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tcompile_tui.core.state import ArmSteps
+from tcompile_tui.core.units import milliseconds
+from tcompile_tui.ui.widgets import plot_canvas as canvas
+from tcompile_tui.ui.widgets.plot_columns import Column, ColumnReader
+from tcompile_tui.ui.widgets.plot_scale import (
+    LABEL_WIDTH,
+    StepView,
+    TimeScale,
+    short,
+    step_labels,
+    step_view,
+    time_scale,
+)
+
+_WINDOWS = tuple(mantissa * 10**power for power in range(1, 9) for mantissa in (1, 2, 5))
+_EMPTY = "no steps yet"
+
+_NOTHING, _EAGER, _COMPILED, _AXIS, _LABEL, _MARKER = range(6)
+_COMPONENTS = {
+    _EAGER: "timing-plot--eager",
+    _COMPILED: "timing-plot--compiled",
+    _AXIS: "timing-plot--axis",
+    _LABEL: "timing-plot--label",
+    _MARKER: "timing-plot--marker",
+}
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What fits into the widget's size. The plot itself comes first, then the axis with the compile marks, the
+    legend, the step numbers and, beside them, the times."""
+
+    width: int
+    height: int
+
+    @property
+    def legend(self) -> bool:
+        return self.height >= 4
+
+    @property
+    def axis(self) -> bool:
+        return self.height >= 3
+
+    @property
+    def step_row(self) -> bool:
+        return self.height >= 6
+
+    @property
+    def gutter(self) -> int:
+        return LABEL_WIDTH + 1 if self.width >= 24 else 0
+
+    @property
+    def cells(self) -> int:
+        return self.width - self.gutter
+
+    @property
+    def rows(self) -> int:
+        return self.height - self.legend - self.axis - self.step_row
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a frame shows of one series; another value means another frame."""
+
+    steps: ArmSteps
+    length: int
+    compiles: int
+    recent_step_ns: float | None
+
+    @classmethod
+    def of(cls, steps: ArmSteps | None) -> _Seen | None:
+        if steps is None or not len(steps.series):
+            return None
+        return cls(steps, len(steps.series), len(steps.compiled_at), steps.recent_step_ns)
+
+    def same_as(self, other: _Seen | None) -> bool:
+        return (
+            other is not None
+            and self.steps is other.steps
+            and (self.length, self.compiles, self.recent_step_ns)
+            == (other.length, other.compiles, other.recent_step_ns)
+        )
+
+
+class TimingPlot(Widget):
+    """Step times over iterations, of the eager and the compiled arm.
+
+    A letter `c` on the axis marks steps in which the compiler worked, `^` at the top a step above the scale. The
+    linear scale follows the level of the steps in view; the logarithmic one holds every step.
+    """
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(_COMPONENTS.values())
+    DEFAULT_CSS = """
+    TimingPlot { height: 1fr; min-height: 1; }
+    TimingPlot > .timing-plot--eager { color: $warning; }
+    TimingPlot > .timing-plot--compiled { color: $success; text-style: bold; }
+    TimingPlot > .timing-plot--axis { color: $foreground-muted; }
+    TimingPlot > .timing-plot--label { color: $foreground-muted; }
+    TimingPlot > .timing-plot--marker { color: $error; text-style: bold; }
+    """
+
+    window: reactive[int | None] = reactive[int | None](None, init=False)
+    """The number of last steps in view; None is the whole run."""
+    log: reactive[bool] = reactive(False, init=False)
+    """Whether times are on a logarithmic scale."""
+
+    def __init__(
+        self,
+        *,
+        ascii_only: bool = False,
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        """`ascii_only` is for a terminal that does not take UTF-8."""
+        super().__init__(name=name, id=id, classes=classes)
+        self._glyphs = canvas.ASCII if ascii_only else canvas.BRAILLE
+        self._eager: _Seen | None = None
+        self._compiled: _Seen | None = None
+        self._readers = (ColumnReader(), ColumnReader())
+        self._scale: TimeScale | None = None
+        self._frame: list[Strip] | None = None
+        self._frame_size = (0, 0)
+
+    # ------------------------------------------------------------ what others call
+
+    def show(self, eager: ArmSteps | None, compiled: ArmSteps | None) -> None:
+        """Draw these series; cheap when nothing has changed."""
+        seen = _Seen.of(eager), _Seen.of(compiled)
+        if _same(self._eager, seen[0]) and _same(self._compiled, seen[1]):
+            return
+        self._eager, self._compiled = seen
+        self._redraw()
+
+    def zoom_in(self) -> None:
+        """Look at fewer of the last steps."""
+        shown = min(self.window or self._longest, self._longest)
+        smaller = [window for window in _WINDOWS if window < shown]
+        if smaller:
+            self.window = smaller[-1]
+
+    def zoom_out(self) -> None:
+        """Look at more of the last steps, in the end at the whole run."""
+        if self.window is not None:
+            larger = bisect_left(_WINDOWS, self.window + 1)
+            fits = larger < len(_WINDOWS) and _WINDOWS[larger] < self._longest
+            self.window = _WINDOWS[larger] if fits else None
+
+    def toggle_log(self) -> None:
+        """Change between the linear and the logarithmic scale."""
+        self.log = not self.log
+
+    # ------------------------------------------------------------ Textual
+
+    def watch_window(self) -> None:
+        self._scale = None
+        self._redraw()
+
+    def watch_log(self) -> None:
+        self._redraw()
+
+    def notify_style_update(self) -> None:
+        self._frame = None
+        super().notify_style_update()
+
+    def render_line(self, y: int) -> Strip:
+        size = (self.size.width, self.size.height)
+        if self._frame is None or size != self._frame_size:
+            self._frame, self._frame_size = self._draw(*size), size
+        return self._frame[y] if y < len(self._frame) else Strip.blank(size[0], self.rich_style)
+
+    # ------------------------------------------------------------ drawing
+
+    @property
+    def _longest(self) -> int:
+        return max((seen.length for seen in (self._eager, self._compiled) if seen), default=0)
+
+    def _redraw(self) -> None:
+        self._frame = None
+        self.refresh()
+
+    def _draw(self, width: int, height: int) -> list[Strip]:
+        if width < 1 or height < 1:
+            return []
+        layout = _Layout(width, height)
+        lines = self._lines(layout)
+        styles = [self.rich_style, *map(self.get_component_rich_style, _COMPONENTS.values())]
+        strips = []
+        for line in lines:
+            segments = [Segment(text, styles[style]) for text, style in line]
+            strips.append(Strip(segments).adjust_cell_length(width, self.rich_style))
+        return strips
+
+    def _lines(self, layout: _Layout) -> list[list[canvas.Run]]:
+        columns = layout.cells * self._glyphs.columns_per_cell
+        view = step_view(self._longest, self.window, columns)
+        eager = self._read(0, self._eager, view, layout.cells)
+        compiled = self._read(1, self._compiled, view, columns)
+        wanted = time_scale((eager, compiled), self.log)
+        if wanted is None:
+            self._scale = None
+            return _centred(_EMPTY, layout)
+        if self._scale is None or not self._scale.holds(wanted):
+            self._scale = wanted
+        scale = self._scale
+        dots = layout.rows * self._glyphs.dots_per_row
+        traces = canvas.trace(eager, scale, dots), canvas.trace(compiled, scale, dots)
+        plot = canvas.rows(*traces, dots_rows := layout.rows, self._glyphs)
+        times = dict(scale.labels(dots_rows)) if layout.gutter else {}
+        lines = [
+            self._gutter(times.get(layout.rows - 1 - row), layout) + line for row, line in enumerate(plot)
+        ]
+        if layout.legend:
+            lines.insert(0, self._legend(layout, view, any(map(any, (t.clipped for t in traces)))))
+        if layout.axis:
+            lines.append(self._axis(layout, view))
+        if layout.step_row:
+            lines.append(_step_row(layout, view))
+        return lines
+
+    def _read(self, arm: int, seen: _Seen | None, view: StepView, columns: int) -> list[Column | None]:
+        if seen is None:
+            return [None] * columns
+        start = view.start(seen.length)
+        return self._readers[arm].read(seen.steps.series, seen.length, start, view.steps, columns)
+
+    def _gutter(self, label: str | None, layout: _Layout) -> list[canvas.Run]:
+        if not layout.gutter:
+            return []
+        upright, tick = self._glyphs.axis[:2]
+        return [((label or "").rjust(LABEL_WIDTH), _LABEL), (tick if label else upright, _AXIS)]
+
+    def _legend(self, layout: _Layout, view: StepView, clipped: bool) -> list[canvas.Run]:
+        """The series with their present step time, what is in view, and the marks in use; as much as fits."""
+        parts: list[list[canvas.Run]] = []
+        for seen, key, name, style in (
+            (self._eager, self._glyphs.eager_key, "eager", _EAGER),
+            (self._compiled, self._glyphs.compiled_key, "compiled", _COMPILED),
+        ):
+            if seen is not None:
+                parts.append(
+                    [(key, style), (f" {name}", style), (f" {milliseconds(seen.recent_step_ns)}", _NOTHING)]
+                )
+        note = (f"last {short(view.steps)}" if view.follow else "whole run") + (", log" if self.log else "")
+        parts.append([(note, _LABEL)])
+        if any(seen and seen.compiles for seen in (self._eager, self._compiled)):
+            parts.append([("c", _MARKER), (" compiler at work", _LABEL)])
+        if clipped:
+            parts.append([("^", _NOTHING), (" above", _LABEL)])
+        line: list[canvas.Run] = []
+        room = layout.width
+        for part in parts:
+            length = sum(len(text) for text, _ in part) + 2 * bool(line)
+            if length > room:
+                break
+            line += ([("  ", _NOTHING)] if line else []) + part
+            room -= length
+        return line
+
+    def _axis(self, layout: _Layout, view: StepView) -> list[canvas.Run]:
+        _, _, corner, level, tick = self._glyphs.axis
+        marks, owners = [level] * layout.cells, [_AXIS] * layout.cells
+        if layout.step_row:
+            for cell, _text in step_labels(view, layout.cells):
+                marks[cell] = tick
+        for cell in range(layout.cells):
+            if any(
+                _compiled_in(seen, view, cell, layout.cells) for seen in (self._eager, self._compiled) if seen
+            ):
+                marks[cell], owners[cell] = "c", _MARKER
+        gutter = [(" " * LABEL_WIDTH + corner, _AXIS)] if layout.gutter else []
+        return gutter + canvas.runs("".join(marks), owners)
+
+
+def _same(one: _Seen | None, other: _Seen | None) -> bool:
+    return one.same_as(other) if one is not None else other is None
+
+
+def _compiled_in(seen: _Seen, view: StepView, cell: int, cells: int) -> bool:
+    """Whether the compiler worked in a step that this cell stands for."""
+    start = view.start(seen.length)
+    begin = start + view.steps * cell // cells
+    end = max(begin + 1, start + view.steps * (cell + 1) // cells)
+    at = seen.steps.compiled_at
+    return bisect_left(at, begin) < bisect_left(at, min(end, seen.length))
+
+
+def _step_row(layout: _Layout, view: StepView) -> list[canvas.Run]:
+    """Step numbers below their ticks; a number that would touch the one before it is left out."""
+    text = " " * layout.gutter
+    for cell, label in step_labels(view, layout.cells):
+        begin = min(layout.gutter + cell - (len(label) - 1) // 2, layout.width - len(label))
+        if begin > len(text) or (begin >= 0 and not text.strip()):
+            text = text.ljust(begin)[:begin] + label
+    name = "iteration"
+    if len(text) + 2 + len(name) <= layout.width:
+        text = text.ljust(layout.width - len(name)) + name
+    return [(text[: layout.width], _LABEL)]
+
+
+def _centred(text: str, layout: _Layout) -> list[list[canvas.Run]]:
+    middle = (layout.height - 1) // 2
+    line = [(text[: layout.width].center(layout.width), _LABEL)]
+    return [line if row == middle else [] for row in range(layout.height)]
