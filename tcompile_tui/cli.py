@@ -51,14 +51,33 @@ def _run_options(function: Any) -> Any:
 @click.argument("target")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED)
 @_run_options
-@click.option("--python", metavar="EXE", help="Interpreter that has torch and the model's packages. Nothing is installed there.")
+@click.option(
+    "--python",
+    metavar="EXE",
+    help="Interpreter that has torch and the model's packages. Nothing is installed there.",
+)
 @click.option("--env", "environment", multiple=True, metavar="K=V", help="Set an environment variable for the model.")
-@click.option("--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".", help="Folder that the model runs in.")
+@click.option(
+    "--cwd",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    help="Folder that the model runs in.",
+)
 @click.option("--runs-dir", type=click.Path(file_okay=False, path_type=Path), help="Where run folders go.")
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path),
+    hidden=True,
+    help="The run folder itself; for programs that follow it.",
+)
 @click.option("--name", help="Name for the run folder. Default: the model's.")
 @click.option("--json", "json_path", metavar="FILE|-", help="Write the verdict as JSON to a file, or to stdout.")
 @click.option("--keep-caches", is_flag=True, help="Keep the compile caches of this run.")
-@click.option("--cold-headers", is_flag=True, help="Count the C++ headers, precompiled once per machine, as part of a cold start (CPU).")
+@click.option(
+    "--cold-headers",
+    is_flag=True,
+    help="Count the C++ headers, precompiled once per machine, as part of a cold start (CPU).",
+)
 def run(target: str, argv: tuple[str, ...], **options: Any) -> None:
     """Measure TARGET and say whether torch.compile pays off.
 
@@ -118,8 +137,10 @@ def _report(finished: Finished, json_path: str | None, silent: bool) -> None:
             click.echo(document, nl=False)
         elif json_path is not None:
             Path(json_path).write_bytes(document)
-        if not silent:
+        if not silent and finished.verdict.is_answer:
             click.echo(text, err=json_path == "-", nl=False)
+        elif not silent:
+            click.echo(f"error: {finished.verdict.headline}", err=True)
     except OSError as error:
         if json_path not in (None, "-"):
             click.echo(f"error: cannot write {json_path}: {error}", err=True)
@@ -138,6 +159,7 @@ def _request(target: str, argv: tuple[str, ...], options: dict[str, Any]) -> Run
         command=shlex.join(["tcompile-tui", *sys.argv[1:]]),
         python=options["python"],
         name=options["name"],
+        folder=options["into"],
         argv=argv,
         extra_environment=_assignments(options["environment"]),
         keep_caches=options["keep_caches"],
@@ -147,7 +169,16 @@ def _request(target: str, argv: tuple[str, ...], options: dict[str, Any]) -> Run
 
 def _spec(target: str, options: dict[str, Any]) -> RunSpec:
     from tcompile_tui.core.spec import (
-        Mode, Plan, Preset, RunSpec, SpecError, Task, order_modes, parse_device, parse_dtype, parse_inputs,
+        Mode,
+        Plan,
+        Preset,
+        RunSpec,
+        SpecError,
+        Task,
+        order_modes,
+        parse_device,
+        parse_dtype,
+        parse_inputs,
         parse_target,
     )  # fmt: skip
 
@@ -194,7 +225,9 @@ def runs(runs_dir: Path | None, prune: bool, days: float) -> None:
         return
     found = list_runs(folder)
     for summary in found:
-        click.echo(f"{summary.name}  {summary.status.value:<9}  {summary.decision or '':<19}  {summary.info.spec.target}")
+        click.echo(
+            f"{summary.name}  {summary.status.value:<9}  {summary.decision or '':<19}  {summary.info.spec.target}"
+        )
     if not found:
         click.echo(f"no runs in {folder}")
 

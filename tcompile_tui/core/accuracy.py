@@ -52,9 +52,7 @@ def judge(eager_twice: OutputsCompared | None, compiled: OutputsCompared | None,
         return Accuracy(Agreement.NOT_CHECKED)
     eager = {leaf.path: leaf for leaf in eager_twice.leaves} if eager_twice is not None else {}
     judged = [_judge_leaf(leaf, eager.get(leaf.path), training) for leaf in compiled.leaves]
-    return max(
-        judged, key=lambda accuracy: _ORDER.index(accuracy.agreement), default=Accuracy(Agreement.NOT_CHECKED)
-    )
+    return max(judged, key=lambda accuracy: _ORDER.index(accuracy.agreement), default=Accuracy(Agreement.NOT_CHECKED))
 
 
 def _judge_leaf(leaf: LeafComparison, eager: LeafComparison | None, training: bool) -> Accuracy:
@@ -69,14 +67,10 @@ def _judge_leaf(leaf: LeafComparison, eager: LeafComparison | None, training: bo
         rounding *= _TRAINING_FACTOR
     eager_change = _relative(eager) if eager is not None else 0.0
     if eager is not None and (eager.unequal or eager_change > limit or not eager.same_structure):
-        return Accuracy(
-            Agreement.RANDOM, "eager itself gives another result with other random numbers", leaf.path
-        )
+        return Accuracy(Agreement.RANDOM, "eager itself gives another result with other random numbers", leaf.path)
     if leaf.unequal:
         share = leaf.unequal / max(1, leaf.elements)
-        return Accuracy(
-            Agreement.UNCERTAIN, f"{100 * share:.2g} % of whole numbers or plain values differ", leaf.path
-        )
+        return Accuracy(Agreement.UNCERTAIN, f"{100 * share:.2g} % of whole numbers or plain values differ", leaf.path)
     change = _relative(leaf)
     if change == 0.0:
         return Accuracy(Agreement.SAME, "", leaf.path)

@@ -15,9 +15,7 @@ _HOOKS = (MAKE_MODEL, "example_inputs", "loss", "more_inputs")
 _FACTORY_NAME = re.compile(r"^(build|make|create|get)_\w*(model|net|network|module)\d*$")
 _LOSS_NAME = re.compile(r"(Loss|Criterion)$")
 # Bases that bring no forward of their own.
-_ROOT = re.compile(
-    r"^torch\.nn\.(modules\.)?(module\.)?Module$|(^|\.)(LightningModule|PreTrainedModel|ScriptModule)$"
-)
+_ROOT = re.compile(r"^torch\.nn\.(modules\.)?(module\.)?Module$|(^|\.)(LightningModule|PreTrainedModel|ScriptModule)$")
 _LIBRARY = re.compile(
     r"^torch\.nn\.(?!utils\.|Parameter$|Buffer$|Uninitialized)(\w+\.)*[A-Z]\w*$"
     r"|^torchvision\.models\.(\w+\.)*\w+$|^timm\.create_model$"
@@ -132,9 +130,7 @@ class ModuleNames:
         return Candidate(name, line, kind, _parameters(function) if function else (), forward, note)
 
     def hooks(self) -> FileHooks:
-        constants = {
-            name: node.value for name, node in self._values.items() if isinstance(node, ast.Constant)
-        }
+        constants = {name: node.value for name, node in self._values.items() if isinstance(node, ast.Constant)}
         defined = (name in self.lines and name not in constants for name in _HOOKS)
         flags = (constants.get(name) for name in ("TRAIN", "EVAL"))
         return FileHooks(*defined, *(flag if isinstance(flag, bool) else None for flag in flags))
@@ -278,9 +274,7 @@ class ModuleNames:
     def _note(self, name: str) -> str | None:
         """Why it is hardly the model that is meant, or None."""
         node = self._classes.get(name)
-        users: dict[str, ast.AST] = {
-            user: other for user, other in self._models.items() if self._can_run(other)
-        }
+        users: dict[str, ast.AST] = {user: other for user, other in self._models.items() if self._can_run(other)}
         if node is None:
             users |= {user: self._functions[user] for user in filter(self._is_factory, self._functions)}
             bases = [self._made.get(name) or self._made_by(self._values.get(name))]

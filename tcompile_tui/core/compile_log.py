@@ -96,16 +96,12 @@ class CompileLog:
         return tuple(
             frame
             for frame in self.frames.values()
-            if frame.fail_type
-            and "limit exceeded" not in (frame.fail_reason or "")
-            and "Limit" not in frame.fail_type
+            if frame.fail_type and "limit exceeded" not in (frame.fail_reason or "") and "Limit" not in frame.fail_type
         )
 
     @property
     def compiled_anything(self) -> bool:
-        return self.graphs > 0 or any(
-            count for (_, o), count in self.cache_counts.items() if o is ev.CacheOutcome.HIT
-        )
+        return self.graphs > 0 or any(count for (_, o), count in self.cache_counts.items() if o is ev.CacheOutcome.HIT)
 
     @property
     def compiler_active(self) -> bool:
@@ -155,9 +151,7 @@ class CompileLog:
         self.ops += event.ops or 0
         frame = self.frames.get(event.compile_id or "")
         if frame is not None:
-            self.frames[frame.compile_id] = replace(
-                frame, graphs=frame.graphs + 1, ops=frame.ops + (event.ops or 0)
-            )
+            self.frames[frame.compile_id] = replace(frame, graphs=frame.graphs + 1, ops=frame.ops + (event.ops or 0))
 
     @apply.register
     def _code(self, event: ev.CodeGenerated) -> None:

@@ -212,9 +212,7 @@ def _names_in(path: Path, shown: str) -> ModuleNames:
         raise SpecError(_syntax_message(error, shown)) from None
     except (ValueError, RecursionError, MemoryError) as error:
         why = _one_line(error) or "nested too deeply"
-        raise SpecError(
-            f"{shown} cannot be read as {_PYTHON} ({why}): put the model in a file of its own"
-        ) from None
+        raise SpecError(f"{shown} cannot be read as {_PYTHON} ({why}): put the model in a file of its own") from None
     _refuse_ipython(tree, names, shown)
     return names
 
@@ -256,9 +254,7 @@ def _refuse_ipython(tree: ast.Module, names: ModuleNames, shown: str) -> None:
         if isinstance(statement, (ast.Expr, ast.Assign)) and any(
             isinstance(node, ast.Name) and node.id == "get_ipython" for node in ast.walk(statement)
         ):
-            raise SpecError(
-                f"{shown} line {statement.lineno} is left from a notebook: remove 'get_ipython()...'"
-            )
+            raise SpecError(f"{shown} line {statement.lineno} is left from a notebook: remove 'get_ipython()...'")
 
 
 def _one_line(text: object) -> str:

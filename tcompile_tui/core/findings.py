@@ -185,10 +185,7 @@ def _accuracy(state: RunState, results: Sequence[ModeResult]) -> Iterator[Findin
 
 
 def _memory(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
-    on_gpu = any(
-        p.memory and any(m.steady_allocated_bytes for m in p.memory.values())
-        for p in state.processes.values()
-    )
+    on_gpu = any(p.memory and any(m.steady_reserved_bytes for m in p.memory.values()) for p in state.processes.values())
     for result in results:
         compiled, eager = result.peak_memory_bytes, result.eager_peak_memory_bytes
         if on_gpu and compiled and eager and compiled > _MEMORY_UP * eager:
@@ -252,9 +249,7 @@ def _noise(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
 def _gpu(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     samples = list(state.gpu)
     throttled = [
-        s
-        for s in samples
-        if s.throttle_reasons and any(w in r for r in s.throttle_reasons for w in _THROTTLES)
+        s for s in samples if s.throttle_reasons and any(w in r for r in s.throttle_reasons for w in _THROTTLES)
     ]
     if throttled:
         yield Finding(
@@ -275,9 +270,7 @@ def _gpu(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
         )
     held = [s.other_memory_bytes for s in samples if s.other_memory_bytes]
     if held:
-        yield Finding(
-            "gpu-memory-held", Severity.NOTE, f"other processes hold {size(max(held))} of this GPU's memory"
-        )
+        yield Finding("gpu-memory-held", Severity.NOTE, f"other processes hold {size(max(held))} of this GPU's memory")
 
 
 # ---------------------------------------------------------------- settings
@@ -321,9 +314,7 @@ def _partly_compiled(state: RunState, results: Sequence[ModeResult]) -> Iterator
 
 def _left_behind(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     left = sum(p.ended.reclaimed for p in state.processes.values() if p.ended is not None)
-    killed = [
-        p for p in state.processes.values() if p.ended is not None and "had to be killed" in p.ended.detail
-    ]
+    killed = [p for p in state.processes.values() if p.ended is not None and "had to be killed" in p.ended.detail]
     if left or killed:
         yield Finding(
             "process-left-behind",

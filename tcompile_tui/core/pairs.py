@@ -50,9 +50,7 @@ class Pair:
         return math.log(self.eager_ns / self.compiled_ns)
 
 
-def make_pair(
-    eager_steps_ns: Sequence[int], compiled_steps_ns: Sequence[int], lost_share: float | None = None
-) -> Pair:
+def make_pair(eager_steps_ns: Sequence[int], compiled_steps_ns: Sequence[int], lost_share: float | None = None) -> Pair:
     """Reduce the compared steps of two blocks; neither may be empty."""
     return Pair(
         eager_ns=max(1.0, float(median(eager_steps_ns))),
@@ -192,11 +190,7 @@ def student_t_quantile(probability: float, degrees: int) -> float:
         y = math.expm1(a * y * y)
     else:
         y = (
-            (
-                1 / (((degrees + 6) / (degrees * y) - 0.089 * d - 0.822) * (degrees + 2) * 3)
-                + 0.5 / (degrees + 4)
-            )
-            * y
+            (1 / (((degrees + 6) / (degrees * y) - 0.089 * d - 0.822) * (degrees + 2) * 3) + 0.5 / (degrees + 4)) * y
             - 1
         ) * (degrees + 1) / (degrees + 2) + 1 / y
     return math.sqrt(degrees * y)

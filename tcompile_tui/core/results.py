@@ -159,9 +159,7 @@ def failure_text(failure: ev.WorkerFailed) -> str:
     message = failure.message.strip().splitlines()[0][:300] if failure.message.strip() else ""
     text = ": ".join(part for part in (failure.error_type, message) if part) or "failed without a message"
     return (
-        f"{text} ({failure.file}:{failure.line})"
-        if failure.file and not failure.message.count(failure.file)
-        else text
+        f"{text} ({failure.file}:{failure.line})" if failure.file and not failure.message.count(failure.file) else text
     )
 
 
@@ -205,8 +203,8 @@ def _accuracy(warm: ProcessState | None, training: bool) -> Accuracy | None:
 
 
 def _peak_bytes(process: ProcessState | None, arm: Arm) -> int | None:
-    """GPU memory where there is a GPU, else the process's resident set."""
+    """Reserved GPU memory (allocated memory leaves out what cudagraphs hold), else the process's resident set."""
     peak = process.memory.get(arm) if process is not None else None
     if peak is None:
         return None
-    return peak.steady_allocated_bytes if peak.steady_allocated_bytes is not None else peak.host_rss_bytes
+    return peak.steady_reserved_bytes if peak.steady_reserved_bytes is not None else peak.host_rss_bytes

@@ -115,9 +115,7 @@ def parse_target(text: str) -> Target:
         return Target(path=where, module=None, name=name or None)
     if _DOTTED.fullmatch(where):
         if not name:
-            raise SpecError(
-                f"'{where}' names no model: write {where}:ClassOrFunction, or a path that ends in .py"
-            )
+            raise SpecError(f"'{where}' names no model: write {where}:ClassOrFunction, or a path that ends in .py")
         return Target(path=None, module=where, name=name)
     raise SpecError(f"'{text}' is neither a Python file nor package.module:Name")
 
@@ -151,9 +149,7 @@ def parse_tensor(text: str) -> TensorSpec:
     """
     match = _TENSOR.match(text)
     if match is None:
-        raise SpecError(
-            f"cannot read the input '{text}': write name=float32[4,3,224,224] or ids=int64[4,512]<0,50257>"
-        )
+        raise SpecError(f"cannot read the input '{text}': write name=float32[4,3,224,224] or ids=int64[4,512]<0,50257>")
     name = match["name"].strip() if match["name"] is not None else None
     if name is not None and not name.isidentifier():
         raise SpecError(f"'{name}' in '{text}' is not a parameter name")

@@ -116,9 +116,7 @@ class SteadyGate:
 
     def _extend_backwards(self, start: int, length: int, level: float) -> int:
         block = max(10, length // 4)
-        while (
-            start >= block and abs(median(self._window[start - block : start]) / level - 1) <= TOLERANCE / 2
-        ):
+        while start >= block and abs(median(self._window[start - block : start]) / level - 1) <= TOLERANCE / 2:
             start -= block
         return start
 

@@ -28,9 +28,7 @@ def duration(seconds: float | None) -> str:
     minutes = round(seconds / 60)
     if minutes < 48 * 60:
         return f"{minutes // 60} h {minutes % 60:02d} min"
-    return (
-        f"{seconds / 86_400:.1f} days" if seconds < 365 * 86_400 else f"{seconds / (365 * 86_400):,.1f} years"
-    )
+    return f"{seconds / 86_400:.1f} days" if seconds < 365 * 86_400 else f"{seconds / (365 * 86_400):,.1f} years"
 
 
 def milliseconds(nanoseconds: float | None) -> str:

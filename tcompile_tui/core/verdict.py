@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Agreement
@@ -12,7 +12,7 @@ from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.findings import Finding, Severity, find_causes, speedup_text
 from tcompile_tui.core.pairs import EQUIVALENCE, meets_stop_rule
 from tcompile_tui.core.results import ModeResult, ModeStatus, failure_text, mode_result, planned_gain
-from tcompile_tui.core.spec import Mode, Phase, Preset, RunSpec
+from tcompile_tui.core.spec import ASSUMED_PLAN_HOURS, Mode, Phase, Preset, RunSpec
 from tcompile_tui.core.state import ProcessState, RunState
 from tcompile_tui.core.units import count, duration, percent
 
@@ -74,15 +74,16 @@ class Verdict:
         return next((judged for judged in self.modes if judged.result.mode is self.best_mode), None)
 
     @property
+    def is_answer(self) -> bool:
+        """Was a decision reached, whatever it says?"""
+        return self.exit_code is ExitCode.DECIDED
+
+    @property
     def paste_line(self) -> str | None:
         """The line that we measured and advise, for a model variable called `model`."""
         if self.decision not in (Decision.ENABLE, Decision.ENABLE_WITH_CARE) or self.best_mode is None:
             return None
-        return (
-            "model.compile()"
-            if self.best_mode is Mode.DEFAULT
-            else f'model.compile(mode="{self.best_mode.value}")'
-        )
+        return "model.compile()" if self.best_mode is Mode.DEFAULT else f'model.compile(mode="{self.best_mode.value}")'
 
 
 def decide(state: RunState) -> Verdict:
@@ -119,11 +120,7 @@ def _planned_steps(state: RunState, spec: RunSpec | None, results: Sequence[Mode
         return None
     measured = [result.eager_mean_ms for result in results if result.eager_mean_ms is not None]
     step_ns = measured[0] * 1e6 if measured else state.eager_step_ns
-    return (
-        spec.plan.steps_at(step_ns / 1e9)
-        if step_ns
-        else (float(spec.plan.steps) if spec.plan.steps else None)
-    )
+    return spec.plan.steps_at(step_ns / 1e9) if step_ns else (float(spec.plan.steps) if spec.plan.steps else None)
 
 
 # ---------------------------------------------------------------- one mode
@@ -250,12 +247,18 @@ def _headline(best: JudgedMode, planned: float | None, spec: RunSpec | None) -> 
 
 
 def _plan_text(planned: float | None, result: ModeResult, spec: RunSpec | None) -> str:
-    if planned is None or result.eager_mean_ms is None:
+    if planned is None or spec is None:
         return "the planned run"
-    wall = duration(planned * result.eager_mean_ms / 1e3)
-    if spec is None or spec.plan.assumed:
-        return f"an assumed run of {wall} ({count(planned)} steps)"
-    return f"the planned {count(planned)} steps ({wall} eager)"
+    hours = ASSUMED_PLAN_HOURS if spec.plan.assumed else spec.plan.hours
+    if hours is not None:
+        return f"{'an assumed' if spec.plan.assumed else 'the planned'} {hours:g} h of eager steps ({count(planned)})"
+    wall_s = planned * result.eager_mean_ms / 1e3 if result.eager_mean_ms is not None else None
+    return f"the planned {count(planned)} steps ({duration(wall_s)} eager)"
+
+
+def program_failed(state: RunState, message: str) -> Verdict:
+    """The verdict of a run that this program itself could not go on with."""
+    return replace(decide(state), decision=Decision.FAILED, headline=message, exit_code=ExitCode.FAILED)
 
 
 # ---------------------------------------------------------------- runs that did not get to a comparison
@@ -311,9 +314,7 @@ def _undecided(state: RunState, results: Sequence[ModeResult]) -> _Outcome:
     if any(_was_stopped(process) for process in state.processes.values()) or state.current is not None:
         return Decision.STOPPED, "stopped before eager and compiled steps could be compared", ExitCode.STOPPED
     unfinished = next((result for result in results if result.status is ModeStatus.NOT_FINISHED), None)
-    text = (
-        f"{unfinished.mode.value}: {unfinished.reason}" if unfinished is not None else "no mode was measured"
-    )
+    text = f"{unfinished.mode.value}: {unfinished.reason}" if unfinished is not None else "no mode was measured"
     return Decision.STOPPED, f"the time was too short for a decision: {text}", ExitCode.STOPPED
 
 
@@ -324,6 +325,4 @@ def _was_stopped(process: ProcessState) -> bool:
 def _process_text(process: ProcessState) -> str:
     if process.failure is not None:
         return failure_text(process.failure)
-    return (
-        process.ended.detail or process.ended.outcome.value if process.ended is not None else "it did not end"
-    )
+    return process.ended.detail or process.ended.outcome.value if process.ended is not None else "it did not end"

@@ -58,7 +58,10 @@ def _mode(judged: JudgedMode) -> dict[str, Any]:
         "cold_start_s": _start(result.cold_start),
         "warm_start_s": _start(result.warm_start),
         "break_even_steps": {"cold": _steps(result.break_even_cold), "warm": _steps(result.break_even_warm)},
-        "break_even_interval": {"cold": _bounds(result.break_even_cold), "warm": _bounds(result.break_even_warm)},
+        "break_even_interval": {
+            "cold": _bounds(result.break_even_cold),
+            "warm": _bounds(result.break_even_warm),
+        },
         "planned_gain": judged.planned_gain,
         "peak_memory_bytes": result.peak_memory_bytes,
         "eager_peak_memory_bytes": result.eager_peak_memory_bytes,

@@ -18,7 +18,14 @@ _FLUSH_S = 0.5
 _SUMMARISE_FROM = 0.8
 _BUFFER_BYTES = 1 << 18
 # Past the bound only what a verdict cannot do without is kept.
-_DISPENSABLE = (ev.Block, ev.GpuSample, ev.HostSample, ev.CompileSpan, ev.CompilerWarning, ev.CompilerCallback)
+_DISPENSABLE = (
+    ev.Block,
+    ev.GpuSample,
+    ev.HostSample,
+    ev.CompileSpan,
+    ev.CompilerWarning,
+    ev.CompilerCallback,
+)
 
 
 class EventLog:

@@ -182,9 +182,7 @@ def main(arguments: list[str]) -> int:
     _become_subreaper()
     guard = Guard(options["--run-id"], lifeline)
     try:
-        guard.start(
-            arguments[split + 1 :], [int(fd) for fd in options.get("--pass-fds", "").split(",") if fd]
-        )
+        guard.start(arguments[split + 1 :], [int(fd) for fd in options.get("--pass-fds", "").split(",") if fd])
     except OSError as error:
         _report(status_fd, {"returncode": 127, "reclaimed": 0, "remaining": 0, "error": str(error)})
         return 1

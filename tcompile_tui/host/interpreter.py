@@ -78,9 +78,7 @@ def find_interpreter(asked: str | None, environment: Mapping[str, str]) -> Inter
         if found.has_torch and too_old is None:
             too_old = found
     if too_old is not None:
-        raise InterpreterError(
-            f"{too_old}; upgrade it, or name another with --python /path/to/env/bin/python"
-        )
+        raise InterpreterError(f"{too_old}; upgrade it, or name another with --python /path/to/env/bin/python")
     raise InterpreterError(
         "no Python with torch found: install it here (pip install torch), "
         "or name one that has it with --python /path/to/env/bin/python"
@@ -162,17 +160,11 @@ def _places(environment: Mapping[str, str]) -> Iterator[tuple[str | None, str]]:
 def _usable(executable: str, why: str, environment: Mapping[str, str]) -> Interpreter:
     probed = _probe(executable, environment)
     if tuple(probed.python) < _OLDEST_PYTHON:
-        raise _UnusableError(
-            f"Python {probed.python_text} in {executable} is too old: 3.10 or newer is needed"
-        )
+        raise _UnusableError(f"Python {probed.python_text} in {executable} is too old: 3.10 or newer is needed")
     if not probed.torch:
-        raise _UnusableError(
-            f"{executable} has no torch: install it with `{executable} -m pip install torch`"
-        )
+        raise _UnusableError(f"{executable} has no torch: install it with `{executable} -m pip install torch`")
     if _is_too_old(probed.version):
-        raise _UnusableError(
-            f"torch {probed.version} in {executable} is too old: 2.6 or newer is needed", True
-        )
+        raise _UnusableError(f"torch {probed.version} in {executable} is too old: 2.6 or newer is needed", True)
     if why.endswith("on PATH"):
         # What is found there may be a shim that picks an interpreter by the working directory.
         executable = probed.executable or executable
@@ -228,9 +220,5 @@ def _probe(executable: str, environment: Mapping[str, str]) -> _Probed:
     for line in output.splitlines():
         if line.startswith(_MARK):
             return _Probed(**json.loads(line.removeprefix(_MARK)))
-    last = next(
-        (line.strip() for line in reversed(errors.splitlines()) if line.strip()), "it printed nothing"
-    )
-    raise _UnusableError(
-        f"{executable} is no working Python (exit status {process.returncode}: {last[:200]})"
-    )
+    last = next((line.strip() for line in reversed(errors.splitlines()) if line.strip()), "it printed nothing")
+    raise _UnusableError(f"{executable} is no working Python (exit status {process.returncode}: {last[:200]})")

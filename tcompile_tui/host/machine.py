@@ -150,9 +150,7 @@ def _load_1m() -> float | None:
 
 def cgroup_cpu_limit() -> float | None:
     """CPUs that the cgroup's quota allows, for example 1.5; None without a quota."""
-    limits = [
-        int(quota) / int(period) for quota, period in _cpu_quotas() if quota.isdecimal() and int(period)
-    ]
+    limits = [int(quota) / int(period) for quota, period in _cpu_quotas() if quota.isdecimal() and int(period)]
     return min(limits, default=None)
 
 
@@ -239,11 +237,7 @@ def login_kill_warning(environment: Mapping[str, str] | None = None) -> str | No
     job = environment.get("SLURM_JOB_ID")
     if job:
         end_s = _slurm_end_s(environment)
-        at = (
-            ""
-            if end_s is None
-            else f", at {datetime.datetime.fromtimestamp(end_s):%Y-%m-%d %H:%M} at the latest"
-        )
+        at = "" if end_s is None else f", at {datetime.datetime.fromtimestamp(end_s):%Y-%m-%d %H:%M} at the latest"
         return f"this runs in Slurm job {job}: the job's end is the end of the run{at}"
     user = _user_name()
     if user is None or not _logind_kills(user):
@@ -299,9 +293,7 @@ def _slurm_end_s(environment: Mapping[str, str]) -> float | None:
 
 def free_bytes(path: Path) -> int | None:
     """Free for this user on the file system that holds `path`, or would hold it."""
-    existing = next(
-        (folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists()), None
-    )
+    existing = next((folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists()), None)
     try:
         return None if existing is None else shutil.disk_usage(existing).free
     except OSError:

@@ -97,10 +97,14 @@ class RunFolder:
     @classmethod
     def create(cls, runs_dir: Path, label: str) -> RunFolder:
         """A new folder, mode 0700, named by time and label. Raises OSError."""
-        runs_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in label)[:60].strip("-.") or "run"
         name = f"{datetime.now():%Y%m%d-%H%M%S}-{safe}-{secrets.token_hex(2)}"
-        path = runs_dir / name
+        return cls.create_at(runs_dir / name)
+
+    @classmethod
+    def create_at(cls, path: Path) -> RunFolder:
+        """This very folder, which must not exist yet. Raises OSError."""
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.mkdir(mode=0o700)
         return cls(path)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -16,7 +17,7 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.discover import Resolved, resolve
 from tcompile_tui.core.spec import Job, Mode, Phase, Preset, RunSpec
 from tcompile_tui.core.state import ProcessState, RunState
-from tcompile_tui.core.verdict import Verdict, decide
+from tcompile_tui.core.verdict import Verdict, decide, program_failed
 from tcompile_tui.host import machine, roots
 from tcompile_tui.host.archive import build_worker_archive
 from tcompile_tui.host.devices import Device, choose_device
@@ -43,6 +44,7 @@ class RunRequest:
     command: str
     python: str | None = None
     name: str | None = None
+    folder: Path | None = None
     argv: tuple[str, ...] = ()
     extra_environment: Mapping[str, str] = field(default_factory=dict)
     keep_caches: bool = False
@@ -97,22 +99,28 @@ def prepare(request: RunRequest) -> Prepared:
 def execute(prepared: Prepared, stop: StopRequest, on_change: Callable[[RunState], None]) -> Finished:
     """Run it all. Returns a verdict whatever the model does; raises OSError if the run folder cannot be written."""
     request = prepared.request
-    folder = RunFolder.create(request.runs_dir, request.name or request.spec.target.label)
+    if request.folder is not None:
+        folder = RunFolder.create_at(request.folder)
+    else:
+        folder = RunFolder.create(request.runs_dir, request.name or request.spec.target.label)
     log = EventLog(folder.events)
     recorder = Recorder(log, on_change)
     run = _Run(prepared, folder, recorder, stop)
     try:
-        run.measure()
-    finally:
-        run.close()
+        try:
+            run.measure()
+        finally:
+            run.close()
+    except Exception as error:
+        folder.add_traceback("tcompile-tui", traceback.format_exc())
+        text = f"tcompile-tui failed: {type(error).__name__}: {error} (traceback in {folder.tracebacks})"
+        verdict = program_failed(recorder.state, text)
+    else:
         verdict = decide(recorder.state)
-        recorder.record(
-            ev.RunEnded(
-                decision=verdict.decision.value, headline=verdict.headline, exit_code=int(verdict.exit_code)
-            )
-        )
-        log.close()
-        write_atomically(folder.verdict, encode_verdict(verdict_document(recorder.state, verdict)))
+    code = int(verdict.exit_code)
+    recorder.record(ev.RunEnded(decision=verdict.decision.value, headline=verdict.headline, exit_code=code))
+    log.close()
+    write_atomically(folder.verdict, encode_verdict(verdict_document(recorder.state, verdict)))
     return Finished(folder, recorder.state, verdict)
 
 
@@ -162,7 +170,7 @@ class _Run:
         # A long autotuning run must leave an answer for the modes that are already measured, and some for itself.
         patience_s = self._left_s() * (0.5 if mode.value.startswith("max-autotune") or not last else 0.8)
         cold = self._run_phase(Phase.COLD, mode, root, limit_s=patience_s)
-        if cold.done and cold.compile.compiled_anything and self._stop.level is not Stop.ABANDON:
+        if cold.done and cold.compile.compiled_anything and self._stop.level is Stop.NO:
             self._run_phase(Phase.WARM, mode, root)
         if not self._request.keep_caches:
             root.remove()
@@ -201,7 +209,9 @@ class _Run:
         sampler = Sampler(self._prepared.device.reader(lambda: self._worker_pid))
         limits = PhaseLimits(limit_s=max(1.0, limit_s if limit_s is not None else self._left_s()))
         try:
-            process = PhaseRunner(worker, self._job(phase, mode, root), limits, self._recorder, self._stop).run(sampler.take)
+            process = PhaseRunner(worker, self._job(phase, mode, root), limits, self._recorder, self._stop).run(
+                sampler.take
+            )
         finally:
             self._worker_pid = None
             sampler.stop()
@@ -308,5 +318,3 @@ class _Run:
         elif self._roots:
             kept = shlex.join(str(root.path) for root in self._roots if root.path.exists())
             self._recorder.notice("caches-kept", f"the compile caches of this run are kept: {kept}")
-
-

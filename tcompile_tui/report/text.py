@@ -52,7 +52,9 @@ def _mode_lines(judged: JudgedMode, width: int) -> Iterator[str]:
         f" {count(result.recompiles)} recompiles"
     )
     agreement = result.accuracy.agreement.value if result.accuracy is not None else "n/a"
-    yield f"  outputs    {agreement}" + (f": {result.accuracy.detail}" if result.accuracy and result.accuracy.detail else "")
+    yield f"  outputs    {agreement}" + (
+        f": {result.accuracy.detail}" if result.accuracy and result.accuracy.detail else ""
+    )
     yield f"  memory     {size(result.eager_peak_memory_bytes)} eager, {size(result.peak_memory_bytes)} compiled, at the peak"
 
 
@@ -86,14 +88,20 @@ def _horizons(result: ModeResult) -> str:
 
 def _finding_lines(finding: Finding, width: int) -> Iterator[str]:
     mark = _MARKS[finding.severity]
-    place = f" [{finding.file}:{finding.line}]" if finding.file else ""
+    place = f" [{short_path(finding.file)}:{finding.line}]" if finding.file else ""
     yield from _wrap(f"{mark} {finding.title}{place}", width, "   ")
     for label, text in (("", finding.evidence), ("-> ", finding.advice), ("see ", finding.link or "")):
         if text:
             yield from _wrap(f"   {label}{text}", width, "   ")
 
 
+def short_path(file: str) -> str:
+    """Relative to the working directory where the file lies below it."""
+    try:
+        return str(Path(file).relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return file
+
+
 def _wrap(text: str, width: int, indent: str) -> list[str]:
-    return textwrap.wrap(
-        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    ) or [""]
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]

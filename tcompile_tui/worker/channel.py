@@ -104,5 +104,3 @@ def job_from_json(body: dict[str, Any]) -> Job:
             "argv": tuple(body["argv"]),
         }
     )
-
-

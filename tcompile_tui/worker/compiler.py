@@ -62,6 +62,16 @@ def disabled_by() -> str | None:
     return "torch._dynamo.config.disable" if getattr(config, "disable", False) else None
 
 
+def stop_compile_workers() -> None:
+    """End Inductor's pool of compile processes, so that whatever is left of this process's children is the user's."""
+    try:
+        from torch._inductor.async_compile import shutdown_compile_workers
+
+        shutdown_compile_workers()
+    except Exception:
+        pass  # the guard ends what is left
+
+
 class CompileSignals(logging.Handler):
     """Listens to the compiler and sends what it says. Never raises into a compile."""
 
@@ -220,9 +230,7 @@ class CompileSignals(logging.Handler):
         frame = stack[-1]
         index = frame.get("filename")
         file = self._file_names.get(index) if isinstance(index, int) else None
-        self._send(
-            FrameStarted(compile_id=compile_id, function=frame.get("name"), file=file, line=frame.get("line"))
-        )
+        self._send(FrameStarted(compile_id=compile_id, function=frame.get("name"), file=file, line=frame.get("line")))
 
     def _read_metrics(self, metrics: dict[str, Any], compile_id: str | None, backward: bool) -> None:
         get = metrics.get
@@ -251,7 +259,9 @@ class CompileSignals(logging.Handler):
         )
         limit_types = ("RecompileLimitExceeded", "CacheLimitExceeded")
         if "limit exceeded" in str(fail_reason) or get("fail_type") in limit_types:
-            self._send(RecompileLimitHit(compile_id=get("compile_id"), text=str(get("recompile_reason") or fail_reason)))
+            self._send(
+                RecompileLimitHit(compile_id=get("compile_id"), text=str(get("recompile_reason") or fail_reason))
+            )
 
     def _read_artifact(self, name: str, payload: str, compile_id: str | None) -> None:
         if name == "dynamo_graph_break_reason":

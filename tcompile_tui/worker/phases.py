@@ -96,6 +96,8 @@ def run_phase(job: Job, channel: Channel, stage: Stage, torch_s: float) -> None:
     bench = Bench(job, channel, signals, stage, user, device, make_timer(device), task)
     {Phase.EAGER: _run_eager, Phase.COLD: _run_cold, Phase.WARM: _run_warm}[job.phase](bench)
     channel.send(signals.summary())
+    if job.phase is not Phase.EAGER:
+        compiler.stop_compile_workers()
 
 
 # ---------------------------------------------------------------- the phases
@@ -251,11 +253,14 @@ class _Loop:
             self._first_peak_bytes = torch.cuda.max_memory_allocated(self._bench.device)
 
     def send_memory_peak(self) -> None:
-        """Peak of a few steady steps, apart from the first step's. CUDA only; the CPU has the process's RSS."""
+        """Peak of a few steady steps, apart from the first step's. CUDA only; the CPU has the process's RSS.
+
+        Cudagraphs keep their memory in private pools that only the reserved figure counts."""
         device = self._bench.device
         steady = reserved = None
         if device.type == "cuda":
             torch.cuda.synchronize(device)
+            torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats(device)
             for i in range(_MEMORY_STEPS):
                 self._step(self._steps_done + i)
@@ -381,7 +386,10 @@ def _second_copy(bench: Bench, model: torch.nn.Module) -> tuple[torch.nn.Module,
             other = other.to(getattr(torch, bench.job.spec.dtype))
         other.load_state_dict(model.state_dict())
         other.train(model.training)
-        return other, f"the other arm's model was built again, because copying failed ({type(error).__name__})"
+        return (
+            other,
+            f"the other arm's model was built again, because copying failed ({type(error).__name__})",
+        )
 
 
 def _copy_fits(bench: Bench) -> bool:
@@ -413,5 +421,3 @@ def _check_accuracy(
     bench.channel.send(compare_snapshots(ComparisonKind.EAGER_TWICE, reference, again, bench.training))
     bench.channel.send(compare_snapshots(ComparisonKind.COMPILED, reference, compiled_outputs, bench.training))
     bench.signals.take_activity_ns()
-
-

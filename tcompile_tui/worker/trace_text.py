@@ -115,7 +115,9 @@ def _guard_failure(text: str) -> GuardFailure:
     return GuardFailure(guard=parts[0], entry=entry, where=parts[-1] if len(parts) > 1 else None)
 
 
-_KERNEL = re.compile(r"async_compile\.(triton|cpp_pybinding|cpp|cutedsl|pallas|metal|halide|cuda|rocm|nv_universal_gemm)\(")
+_KERNEL = re.compile(
+    r"async_compile\.(triton|cpp_pybinding|cpp|cutedsl|pallas|metal|halide|cuda|rocm|nv_universal_gemm)\("
+)
 _LIBRARY_CALL = re.compile(r"\bextern_kernels\.(\w+)\(")
 _FALLBACK = re.compile(r"\btorch\.ops\.(\w+\.\w+(?:\.\w+)?)\(")
 

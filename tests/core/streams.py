@@ -23,7 +23,7 @@ Process = list[ev.Event]
 
 
 def recorded(name: str) -> dict[str, Any]:
-    """One recording from an H200: step times of both arms, and block pairs of eager/compiled and eager/eager."""
+    """A recording from an H200: step times of both arms, block pairs of eager/compiled and eager/eager."""
     loaded: dict[str, Any] = json.loads(gzip.decompress((DATA / "h200" / f"{name}.json.gz").read_bytes()))
     return loaded
 
@@ -74,7 +74,7 @@ def replay(
 
 @dataclass(frozen=True)
 class Compiled:
-    """How one mode behaves. `noise` and `phi` are of the blocks' logarithms; a step in `broken_pairs` compiles;
+    """How one mode behaves. `noise` is that of the blocks' logarithms; in `broken_pairs` the compiler works;
     `lost` is the share of the time in which the timing thread did not run."""
 
     mode: Mode = Mode.DEFAULT

@@ -44,6 +44,7 @@ def tensors(draw: st.DrawFn, names: st.SearchStrategy[str | None] = st.none() | 
         ("./models/", Target("./models/", None, None)),
         ("models/net:Net", Target("models/net", None, "Net")),
         ("odd:dir/model.py", Target("odd:dir/model.py", None, None)),
+        ("odd:dir/net", Target("odd:dir/net", None, None)),
         ("odd:dir/model.py:Net", Target("odd:dir/model.py", None, "Net")),
         ("package.module:Net", Target(None, "package.module", "Net")),
         ("größe:Änderung", Target(None, "größe", "Änderung")),

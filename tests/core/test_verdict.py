@@ -6,9 +6,19 @@ from dataclasses import replace
 
 import pytest
 from streams import (
-    DATA, EAGER_MS, Compiled, Process, both, cold_process, done, eager_process, ended, leaf, replay, started,
+    DATA,
+    EAGER_MS,
+    Compiled,
+    Process,
+    both,
+    cold_process,
+    eager_process,
+    ended,
+    leaf,
+    replay,
+    started,
     warm_process,
-)  # fmt: skip
+)
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.spec import Arm, Mode, Phase, Plan, Preset
@@ -37,11 +47,11 @@ def test_a_clear_win_is_enabled_with_its_break_even() -> None:
     assert verdict.paste_line == "model.compile()"
     assert verdict.best is not None
     found = verdict.best.result.break_even_cold
-    # 20 s compile and 2 s imports, less 0.5 s that eager starts cost too, at 5 ms a step; the step counts itself.
+    # 20 s compile and 2 s imports, less the 0.5 s that an eager start costs too, at 5 ms saved a step.
     assert found is not None
     assert found.steps == pytest.approx(21.5 / 5e-3, rel=0.01)
     assert "cold start is paid back after 4,3" in verdict.headline
-    assert "the planned 1,000,000 steps" in verdict.headline
+    assert "the planned 1.00 million steps" in verdict.headline
     assert verdict.best.planned_gain == pytest.approx(0.5, abs=0.01)
 
 
@@ -229,14 +239,3 @@ def test_max_autotune_that_was_not_finished_leaves_the_answer_of_the_others() ->
     alone = decide(replay(eager_process(), slow, modes=(Mode.MAX_AUTOTUNE,)))
     assert (alone.decision, alone.exit_code) == (Decision.STOPPED, ExitCode.STOPPED)
     assert "not finished in 450 s" in alone.headline
-
-
-# ---------------------------------------------------------------- runs that did not get to a comparison
-
-
-def failing_eager(fault: str = "model", outcome: ev.Outcome = ev.Outcome.ERROR) -> Process:
-    failure = ev.WorkerFailed(
-        stage="eager steps", error_type="RuntimeError", message="shapes (3x4) and (5x6)\nmore", file="net.py",
-        line=12, fault=fault,
-    )  # fmt: skip
-    return [started(Phase.EAGER), failure, ended(Phase.EAGER, outcome=outcome)]

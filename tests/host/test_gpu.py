@@ -24,15 +24,16 @@ STRANGER = os.getpid()  # a process that exists here and is no worker
 HIDDEN = 5_000_002
 
 
-refusal: Callable[[int], Exception] = pynvml.NVMLError
-
-
 class FakeNvml:
     """Has what the installed pynvml has. A call without an answer is refused; one that the binding could not
     take fails the test. Handles are UUIDs."""
 
     def __init__(self, **answers: Callable[..., Any]) -> None:
-        self.answers = {"nvmlInit": lambda: None, "nvmlShutdown": lambda: None, **answers}
+        self.answers: dict[str, Callable[..., Any]] = {
+            "nvmlInit": lambda: None,
+            "nvmlShutdown": lambda: None,
+            **answers,
+        }
         self.called: list[str] = []
         self.misused: list[str] = []
 
@@ -46,7 +47,7 @@ class FakeNvml:
             except TypeError as error:
                 self.misused.append(f"{name}: {error}")
             if name not in self.answers:
-                raise refusal(pynvml.NVML_ERROR_NOT_SUPPORTED)
+                raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
             return self.answers[name](*arguments)
 
         return call
@@ -69,7 +70,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def refuse(*_: Any) -> Any:
-    raise refusal(pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+    raise pynvml.NVMLError(pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
 
 
 def memory(used: int, total: int) -> SimpleNamespace:
