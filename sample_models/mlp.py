@@ -2,8 +2,8 @@
 
 What tcompile-tui should find: everything compiles, and next to nothing is gained on a CPU. The products go
 to the same library as in eager mode; only bias and activation can be fused. The interval is likely to
-include 1, and then the honest answer is that no gain can be told. On a fast GPU the host decides: `default` adds
-more overhead than it saves, `reduce-overhead` wins.
+include 1, and then the honest answer is that no gain can be told. On a fast GPU the host decides: `default`
+adds more overhead than it saves, `reduce-overhead` wins.
 """
 
 import torch

@@ -227,8 +227,8 @@ def _noise(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
             yield Finding(
                 "compiled-while-measuring",
                 Severity.WARNING,
-                f"{result.mode.value}: the compiler worked in {plural(result.compiles_while_measuring, 'measured step')}",
-                evidence="those pairs were left out",
+                f"{result.mode.value}: the compiler worked while its steps were measured",
+                evidence=f"in {plural(result.compiles_while_measuring, 'step')}; their pairs were left out",
             )
         if result.speedup is not None and result.warm_cache_hits == 0 and result.warm_cache_misses:
             yield Finding(

@@ -10,6 +10,7 @@ import enum
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import NormalDist, fmean, median, stdev
 
 # The first steps after a switch of arms find the other arm's data in the caches.
@@ -209,5 +210,5 @@ def _autocorrelation(values: Sequence[float]) -> float:
     power = sum((value - mean) ** 2 for value in values)
     if not power:
         return 0.0
-    lag1 = sum((a - mean) * (b - mean) for a, b in zip(values, values[1:])) / power
+    lag1 = sum((a - mean) * (b - mean) for a, b in pairwise(values)) / power
     return max(0.0, min(_MAX_AUTOCORRELATION, lag1 + (1 + 4 * lag1) / n))

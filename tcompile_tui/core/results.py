@@ -150,7 +150,8 @@ def _why_eager(process: ProcessState) -> str:
     dropped = process.compile.dropped_frames
     if dropped:
         first = dropped[0]
-        return f"Dynamo gave up on {first.function or 'a frame'}: {(first.fail_reason or 'no reason given').splitlines()[0]}"
+        reason = (first.fail_reason or "no reason given").splitlines()[0]
+        return f"Dynamo gave up on {first.function or 'a frame'}: {reason}"
     return "no graph was captured"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 _BUCKET = 256
 
@@ -54,4 +55,4 @@ class StepSeries:
         stop = min(stop, len(self._values))
         length = max(0, stop - start)
         edges = [start + length * column // count for column in range(count + 1)] if count else []
-        return [self.extremes(a, b) if b > a else None for a, b in zip(edges, edges[1:])]
+        return [self.extremes(a, b) if b > a else None for a, b in pairwise(edges)]

@@ -8,6 +8,7 @@ some more steps before it counts, because a plateau of a slow clock or cache loo
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
 from statistics import median
 
 from tcompile_tui.core.events import Steadiness
@@ -185,4 +186,4 @@ def _clipped_autocorrelation(values: Sequence[int], level: float, deviation: flo
     power = sum(value * value for value in clipped)
     if not power:
         return 0.0
-    return max(0.0, min(0.95, sum(a * b for a, b in zip(clipped, clipped[1:])) / power))
+    return max(0.0, min(0.95, sum(a * b for a, b in pairwise(clipped)) / power))

@@ -26,7 +26,7 @@ import sys
 import time
 
 sys.path.insert(0, __file__.rpartition("/")[0])
-import reclaim  # type: ignore[import-not-found]  # noqa: E402 (found by the line above, not as a package)
+import reclaim  # type: ignore[import-not-found]
 
 del sys.path[0]
 

@@ -18,6 +18,7 @@ from tcompile_tui.core.discover import Resolved, resolve
 from tcompile_tui.core.spec import Job, Mode, Phase, Preset, RunSpec
 from tcompile_tui.core.state import ProcessState, RunState
 from tcompile_tui.core.verdict import Verdict, decide, program_failed
+from tcompile_tui.core.verdict_json import encode_verdict, verdict_document
 from tcompile_tui.host import machine, roots
 from tcompile_tui.host.archive import build_worker_archive
 from tcompile_tui.host.devices import Device, choose_device
@@ -29,7 +30,6 @@ from tcompile_tui.host.run_folder import OutputLog, ProcessId, RunFolder, RunInf
 from tcompile_tui.host.sampler import Sampler
 from tcompile_tui.host.stopping import Stop, StopRequest
 from tcompile_tui.host.workers import Worker
-from tcompile_tui.core.verdict_json import encode_verdict, verdict_document
 
 _FULL_DISK_BYTES = 2 << 30
 
@@ -187,7 +187,7 @@ class _Run:
         if process.done and process.ended is not None and self._spec.device == "cpu":
             self._recorder.notice(
                 "headers-built",
-                f"C++ headers were precompiled once for this machine ({process.ended.seconds:.0f} s, part of no figure)",
+                f"C++ headers were precompiled for this machine ({process.ended.seconds:.0f} s, part of no figure)",
             )
         return process
 

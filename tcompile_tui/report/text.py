@@ -55,7 +55,8 @@ def _mode_lines(judged: JudgedMode, width: int) -> Iterator[str]:
     yield f"  outputs    {agreement}" + (
         f": {result.accuracy.detail}" if result.accuracy and result.accuracy.detail else ""
     )
-    yield f"  memory     {size(result.eager_peak_memory_bytes)} eager, {size(result.peak_memory_bytes)} compiled, at the peak"
+    eager_peak, compiled_peak = size(result.eager_peak_memory_bytes), size(result.peak_memory_bytes)
+    yield f"  memory     {eager_peak} eager, {compiled_peak} compiled, at the peak"
 
 
 def _start_line(result: ModeResult, cold: bool) -> str:

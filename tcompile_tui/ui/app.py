@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import App
 from textual.binding import Binding
@@ -23,7 +23,7 @@ class TCompileApp(App[None]):
 
     CSS_PATH = "app.tcss"
     TITLE = "tcompile-tui"
-    COMMANDS = {CommandProvider}
+    COMMANDS: ClassVar[set[Any]] = {CommandProvider}
     ENABLE_COMMAND_PALETTE = True
     HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-narrow"), (NARROW_COLUMNS, "-wide")]
     COMMANDS_EVERYWHERE: ClassVar[tuple[Command, ...]] = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from time import perf_counter
@@ -32,10 +33,8 @@ def main() -> None:
     job = channel.read_job()
     exit_code = _run(channel, job)
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(Exception):  # the user may have closed or replaced it
             stream.flush()
-        except Exception:  # the user may have closed or replaced it
-            pass
     os._exit(exit_code)
 
 

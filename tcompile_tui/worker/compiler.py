@@ -19,9 +19,22 @@ from typing import Any
 import torch
 
 from ..core.events import (
-    CacheKind, CacheLookup, CacheOutcome, CompilerCallback, CompilerSummary, CompilerWarning, CompileSpan,
-    CompileStage, CudagraphSkipped, DynamicShape, Event, FrameCompiled, FrameStarted, GraphCaptured,
-    Recompiled, RecompileLimitHit,
+    CacheKind,
+    CacheLookup,
+    CacheOutcome,
+    CompilerCallback,
+    CompilerSummary,
+    CompilerWarning,
+    CompileSpan,
+    CompileStage,
+    CudagraphSkipped,
+    DynamicShape,
+    Event,
+    FrameCompiled,
+    FrameStarted,
+    GraphCaptured,
+    Recompiled,
+    RecompileLimitHit,
 )  # fmt: skip
 from .failures import StageError
 from .trace_text import count_ops, parse_graph_break, parse_output_code, parse_recompile, stage_of
@@ -37,8 +50,6 @@ _COMPILING_STAGES = {CompileStage.FRAME, CompileStage.BACKWARD, CompileStage.CUD
 def import_compiler() -> float:
     """Import what a first torch.compile call would import; returns the seconds it took."""
     started = perf_counter()
-    import torch._dynamo
-    import torch._inductor.compile_fx
 
     return perf_counter() - started
 

@@ -105,7 +105,7 @@ def build_model(user: UserFile, job: Job) -> torch.nn.Module:
     missing = _required_parameters(entry)
     if missing:
         raise StageError(
-            f"{job.qualified_name}({', '.join(missing)}) needs values: add `def make_model():` to the file that gives them"
+            f"{job.qualified_name}({', '.join(missing)}) needs values: add `def make_model():` to the file"
         )
     model = entry()
     if not isinstance(model, torch.nn.Module):

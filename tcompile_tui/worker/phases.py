@@ -17,7 +17,15 @@ from typing import Any
 import torch
 
 from ..core.events import (
-    Block, BlockRole, ComparisonKind, ImportsDone, Level, MemoryPeak, ModelReady, Notice, WorkerReady,
+    Block,
+    BlockRole,
+    ComparisonKind,
+    ImportsDone,
+    Level,
+    MemoryPeak,
+    ModelReady,
+    Notice,
+    WorkerReady,
 )  # fmt: skip
 from ..core.spec import Arm, Job, Mode, Phase, Task
 from . import compiler

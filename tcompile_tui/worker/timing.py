@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from dataclasses import dataclass
+from itertools import pairwise
 from time import perf_counter_ns, thread_time_ns
 from typing import Any, Protocol
 
@@ -134,7 +135,7 @@ def make_timer(device: torch.device) -> BlockTimer:
 
 
 def _differences(boundaries: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(after - before for before, after in zip(boundaries, boundaries[1:]))
+    return tuple(after - before for before, after in pairwise(boundaries))
 
 
 def _involuntary_switches() -> int | None:

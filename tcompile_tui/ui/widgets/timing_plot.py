@@ -115,7 +115,7 @@ class TimingPlot(Widget):
 
     window: reactive[int | None] = reactive[int | None](None, init=False)
     """The number of last steps in view; None is the whole run."""
-    log: reactive[bool] = reactive(False, init=False)
+    log_scale: reactive[bool] = reactive(False, init=False)
     """Whether times are on a logarithmic scale."""
 
     def __init__(
@@ -162,7 +162,7 @@ class TimingPlot(Widget):
 
     def toggle_log(self) -> None:
         """Change between the linear and the logarithmic scale."""
-        self.log = not self.log
+        self.log_scale = not self.log_scale
 
     # ------------------------------------------------------------ Textual
 
@@ -170,7 +170,7 @@ class TimingPlot(Widget):
         self._scale = None
         self._redraw()
 
-    def watch_log(self) -> None:
+    def watch_log_scale(self) -> None:
         self._redraw()
 
     def notify_style_update(self) -> None:
@@ -210,7 +210,7 @@ class TimingPlot(Widget):
         view = step_view(self._longest, self.window, columns)
         eager = self._read(0, self._eager, view, layout.cells)
         compiled = self._read(1, self._compiled, view, columns)
-        wanted = time_scale((eager, compiled), self.log)
+        wanted = time_scale((eager, compiled), self.log_scale)
         if wanted is None:
             self._scale = None
             return _centred(_EMPTY, layout)
@@ -255,7 +255,7 @@ class TimingPlot(Widget):
                 parts.append(
                     [(key, style), (f" {name}", style), (f" {milliseconds(seen.recent_step_ns)}", _NOTHING)]
                 )
-        note = (f"last {short(view.steps)}" if view.follow else "whole run") + (", log" if self.log else "")
+        note = (f"last {short(view.steps)}" if view.follow else "whole run") + (", log" if self.log_scale else "")
         parts.append([(note, _LABEL)])
         if any(seen and seen.compiles for seen in (self._eager, self._compiled)):
             parts.append([("c", _MARKER), (" compiler at work", _LABEL)])
