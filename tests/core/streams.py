@@ -54,9 +54,7 @@ def replay(
     spec = RunSpec(parse_target("net.py"), modes=modes, device="cpu", plan=plan, preset=preset)
     state = RunState()
     state.apply(
-        ev.RunStarted(
-            run_id="r", spec=spec, python="python", torch_version="2.13.0", device="cpu", device_name="CPU"
-        )
+        ev.RunStarted(run_id="r", spec=spec, python="python", torch_version="2.13.0", device="cpu", device_name="CPU")
     )
     for ordinal, process in enumerate(processes, 1):
         for event in process:
@@ -178,9 +176,7 @@ def block(
 
 def _warm_up(arm: Arm, step_ms: float, first_s: float, compiled: bool = False) -> Process:
     first = block(arm, ev.BlockRole.WARMUP, 0, [1e3 * first_s], compiled_at=(0,) if compiled else ())
-    steady = ev.SteadyJudged(
-        of_process=0, arm=arm, steadiness=ev.Steadiness.STEADY, start_index=4, bound=0.01
-    )
+    steady = ev.SteadyJudged(of_process=0, arm=arm, steadiness=ev.Steadiness.STEADY, start_index=4, bound=0.01)
     return [first, block(arm, ev.BlockRole.WARMUP, 1, [step_ms] * 60), steady]
 
 

@@ -155,9 +155,7 @@ def test_on_a_busy_host_only_a_large_effect_stands(speedup: float, lost: float, 
     verdict = verdict_of(Compiled(speedup=speedup, lost=lost), steps=100_000_000)
     assert verdict.decision is decision
     assert ("host-contended" in ids(verdict)) == (lost > 0.03)
-    assert ("other work on this machine" in verdict.headline) == (
-        lost > 0.03 and decision is not Decision.SKIP
-    )
+    assert ("other work on this machine" in verdict.headline) == (lost > 0.03 and decision is not Decision.SKIP)
 
 
 def test_a_busy_gpu_keeps_enable_away() -> None:
@@ -207,9 +205,7 @@ def test_the_mode_with_the_larger_gain_over_the_plan_is_best() -> None:
 def test_a_mode_that_fails_is_a_finding_and_does_not_decide() -> None:
     failed: Process = [
         started(Phase.COLD, Mode.REDUCE_OVERHEAD),
-        ev.WorkerFailed(
-            stage="compiled steps", error_type="BackendCompilerFailed", message="no", fault="compiler"
-        ),
+        ev.WorkerFailed(stage="compiled steps", error_type="BackendCompilerFailed", message="no", fault="compiler"),
         ended(Phase.COLD, Mode.REDUCE_OVERHEAD, ev.Outcome.ERROR),
     ]
     verdict = decide(replay(eager_process(), *both(Compiled(speedup=2.0)), failed, modes=TWO_MODES))

@@ -96,9 +96,7 @@ def test_all_modes_failed() -> None:
 
 def test_nothing_compiled_ran_eager() -> None:
     frame = ev.FrameStarted(compile_id="0/0", function="forward", file="net.py", line=3)
-    dropped = ev.FrameCompiled(
-        compile_id="0/0", backward=False, fail_type="Unsupported", fail_reason="generator\nmore"
-    )
+    dropped = ev.FrameCompiled(compile_id="0/0", backward=False, fail_type="Unsupported", fail_reason="generator\nmore")
     cold = [started(Phase.COLD, Mode.DEFAULT), frame, dropped, *done(Phase.COLD, Mode.DEFAULT)]
     verdict = decide(replay(eager_process(), cold))
     assert outcome(verdict) == (Decision.RAN_EAGER, ExitCode.DECIDED)

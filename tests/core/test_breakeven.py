@@ -1,0 +1,95 @@
+"""After how many steps compiling has paid for itself, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from streams import ar1
+
+from tcompile_tui.core.breakeven import BreakEven, break_even, extra_cost_ns
+from tcompile_tui.core.pairs import Pair, TimeGain, paired_time_gain
+
+MS = 1e6
+
+
+@pytest.mark.parametrize(
+    ("eager_ms", "speedup", "cost_s", "steps"),
+    [(10, 1.05, 30, 63_000), (10, 1.2, 30, 18_000), (10, 1.8, 30, 6_750), (1, 2.0, 5, 10_000)],
+)
+def test_known_values(eager_ms: float, speedup: float, cost_s: float, steps: float) -> None:
+    gain = TimeGain(mean_ns=MS * (eager_ms - eager_ms / speedup), standard_error_ns=0.0)
+    found = break_even([cost_s], gain)
+    assert found.steps == pytest.approx(steps)
+    assert found.hi is not None
+    # One cold start is known to 10 %, and nothing else is uncertain here.
+    assert found.lo == pytest.approx(steps * (1 - 0.196))
+    assert found.hi == pytest.approx(steps * (1 + 0.196))
+
+
+@pytest.mark.parametrize("speedup", [1.05, 1.2, 1.8])
+@pytest.mark.parametrize("starts", [1, 3])
+@pytest.mark.parametrize("spikes", [0.0, 0.05])
+def test_the_interval_holds_the_truth(speedup: float, starts: int, spikes: float) -> None:
+    """40 pairs on a drifting machine, the cost of a start varying by 5 %; spikes slow eager steps down."""
+    rng = random.Random(1)
+    eager_s, cost_s, spike_s, runs = 0.010, 30.0, 0.002, 150
+    compiled_s = eager_s / speedup
+    truth = cost_s / (eager_s + spikes * spike_s - compiled_s)
+    held = 0
+    for _ in range(runs):
+        pairs = []
+        for level in ar1(rng, 40, 0.02, 0.9):
+            eager = eager_s * math.exp(level + rng.gauss(0, 0.01)) + spike_s * (rng.random() < spikes)
+            compiled = compiled_s * math.exp(level + rng.gauss(0, 0.01))
+            pairs.append(Pair(1e9 * eager, 1e9 * compiled, 1e9 * eager, 1e9 * compiled))
+        gain = paired_time_gain(pairs)
+        assert gain is not None
+        found = break_even([cost_s * math.exp(rng.gauss(0, 0.05)) for _ in range(starts)], gain)
+        held += found.lo <= truth and (found.hi is None or truth <= found.hi)
+    assert held >= 0.93 * runs
+
+
+def test_more_cold_starts_narrow_the_interval() -> None:
+    gain = TimeGain(2 * MS, 0.0)
+    one, three = break_even([30.0], gain), break_even([30.0, 30.5, 29.5], gain)
+    assert one.hi is not None and three.hi is not None
+    assert three.hi - three.lo < 0.6 * (one.hi - one.lo)
+
+
+def test_cold_starts_that_disagree_widen_it() -> None:
+    gain = TimeGain(2 * MS, 0.0)
+    agreeing, differing = break_even([30.0, 30.0, 30.0], gain), break_even([10.0, 30.0, 50.0], gain)
+    assert agreeing.hi is not None and differing.hi is not None
+    assert agreeing.steps == differing.steps
+    assert differing.hi > 1.2 * agreeing.hi
+
+
+def test_an_uncertain_gain_widens_it_upwards_most() -> None:
+    found = break_even([30.0], TimeGain(2 * MS, 0.4 * MS))
+    assert found.steps is not None and found.hi is not None
+    assert found.hi - found.steps > 1.5 * (found.steps - found.lo)
+
+
+def test_a_gain_that_cannot_be_told_from_none_has_no_upper_bound() -> None:
+    found = break_even([30.0], TimeGain(2 * MS, 1.1 * MS))
+    assert found == BreakEven(15_000.0, 0.0, None)
+    # Just beyond the border there is one.
+    assert break_even([30.0], TimeGain(2 * MS, 1.0 * MS)).hi is not None
+
+
+@pytest.mark.parametrize("lost_ns", [0.0, -1.0 * MS])
+def test_without_a_gain_it_is_never(lost_ns: float) -> None:
+    assert break_even([30.0], TimeGain(lost_ns, 0.1 * MS)) == BreakEven(None, 0.0, None)
+
+
+def test_a_start_that_costs_nothing_extra_is_paid_at_once() -> None:
+    assert break_even([-0.1], TimeGain(MS, 0.1 * MS)) == BreakEven(0.0, 0.0, 0.0)
+    assert break_even([-0.1], TimeGain(-MS, 0.1 * MS)).steps is None
+
+
+def test_the_extra_cost_is_everything_above_the_steady_level() -> None:
+    """A compile, a recorded graph, a recompile and slow steps: not the first call alone."""
+    assert extra_cost_ns([5_000, 300, 100, 700, 120], 100.0) == 5_720.0
+    assert extra_cost_ns([], 100.0) == 0.0
