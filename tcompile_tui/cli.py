@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -22,10 +22,73 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 PRESETS = ("smoke", "quick", "standard", "thorough")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _OpenApp(click.Group):
+    """A first word that is no command is a TARGET for the application."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (not args[0].startswith("-") and args[0] not in self.commands):
+            args = ["app", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_OpenApp, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(tcompile_tui.__version__, prog_name="tcompile-tui")
 def main() -> None:
-    """Does torch.compile pay off for your model, here, for the run you plan?"""
+    """Does torch.compile pay off for your model, here, for the run you plan?
+
+    `tcompile-tui [TARGET]` opens the application; TARGET is path/file.py, path/file.py:Name or
+    package.module:Name.
+    """
+
+
+@main.command(hidden=True)
+@click.argument("target", required=False)
+def app(target: str | None) -> None:
+    """Open the application."""
+    from tcompile_tui.paths import default_runs_dir
+    from tcompile_tui.ui.app import TCompileApp
+
+    _open(TCompileApp(default_runs_dir(), target=target))
+
+
+@main.command()
+@click.argument("run_folder", metavar="RUN")
+@click.option(
+    "--speed", type=click.FloatRange(min=0.1), default=4.0, show_default=True, help="Times as fast as it was."
+)
+def replay(run_folder: str, speed: float) -> None:
+    """Watch a recorded run again. RUN is a run folder, or its name as `tcompile-tui runs` lists it."""
+    from tcompile_tui.paths import default_runs_dir
+    from tcompile_tui.ui.app import TCompileApp
+    from tcompile_tui.ui.feeds import ReplayFeed
+
+    path = next((p for p in (Path(run_folder), default_runs_dir() / run_folder) if (p / "events.jsonl").exists()), None)
+    if path is None:
+        _fail(f"{run_folder} is no run folder and no run in {default_runs_dir()}; see tcompile-tui runs", 2)
+    _open(TCompileApp(default_runs_dir(), feed=ReplayFeed(path.absolute(), speed=speed)))
+
+
+@main.command()
+@click.option(
+    "--speed", type=click.FloatRange(min=0.1), default=4.0, show_default=True, help="Times as fast as it was."
+)
+def demo(speed: float) -> None:
+    """Watch a real run that was recorded on an H200; needs neither GPU nor torch."""
+    from tcompile_tui.paths import default_runs_dir
+    from tcompile_tui.ui.app import TCompileApp
+    from tcompile_tui.ui.demo import unpacked_demo
+    from tcompile_tui.ui.feeds import ReplayFeed
+
+    with unpacked_demo() as path:
+        _open(TCompileApp(default_runs_dir(), feed=ReplayFeed(path, speed=speed)))
+
+
+def _open(application: Any) -> None:
+    """Textual draws on stderr, so that is what has to be a terminal."""
+    if not sys.__stderr__ or not sys.__stderr__.isatty():
+        _fail("the application needs a terminal; use `tcompile-tui run` in scripts", 2)
+    application.run()
+    raise SystemExit(application.return_code or 0)
 
 
 def _run_options(function: Any) -> Any:
@@ -232,6 +295,6 @@ def runs(runs_dir: Path | None, prune: bool, days: float) -> None:
         click.echo(f"no runs in {folder}")
 
 
-def _fail(message: str, status: int) -> None:
+def _fail(message: str, status: int) -> NoReturn:
     click.echo(f"error: {message}", err=True)
     raise SystemExit(status)

@@ -19,6 +19,7 @@ import msgspec
 import psutil
 
 from tcompile_tui.core.spec import RunSpec
+from tcompile_tui.host.machine import MachineFacts
 
 RUN_FILE = "run.json"
 EVENTS_FILE = "events.jsonl"
@@ -72,7 +73,7 @@ class RunInfo(msgspec.Struct, frozen=True):
     torch_version: str
     device: str
     device_name: str
-    machine: dict[str, str | int | float | None] = {}
+    machine: MachineFacts | None = None
     argv: tuple[str, ...] = ()
     schema_version: int = RUN_SCHEMA_VERSION
 

@@ -7,7 +7,7 @@ import secrets
 import shlex
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
@@ -285,7 +285,7 @@ class _Run:
                 torch_version=interpreter.torch_version or "",
                 device=device.kind,
                 device_name=device.name,
-                machine=asdict(machine.facts()),
+                machine=machine.facts(),
                 argv=self._request.argv,
             )
         )

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from streams import leaf
 
 from tcompile_tui.core.accuracy import Accuracy, Agreement, judge
 from tcompile_tui.core.events import ComparisonKind, LeafComparison, OutputsCompared
+from tests.core.streams import leaf
 
 
 def compared(*leaves: LeafComparison) -> OutputsCompared:
@@ -22,7 +22,7 @@ def judged(*leaves: LeafComparison, eager: LeafComparison | None = None, trainin
 
 def differing(relative: float, **changes: Any) -> LeafComparison:
     """A leaf that is outside allclose somewhere."""
-    return leaf(relative, **{"allclose_violations": 1, **changes})
+    return leaf(relative, allclose_violations=1, **changes)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import math
 import random
 
 import pytest
-from streams import RECORDINGS, ar1, recorded
 
 from tcompile_tui.core.pairs import (
     LOOKS,
@@ -21,6 +20,7 @@ from tcompile_tui.core.pairs import (
     paired_time_gain,
     student_t_quantile,
 )
+from tests.core.streams import RECORDINGS, ar1, recorded
 
 SIGNIFICANT = (Conclusion.FASTER, Conclusion.SLOWER)
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from statistics import median
 
 import pytest
-from streams import ar1, recorded
 
 from tcompile_tui.core.events import Steadiness
 from tcompile_tui.core.steady import MIN_WINDOW_NS, SKIPPED_AFTER_COMPILE, TOLERANCE, SteadyGate
+from tests.core.streams import ar1, recorded
 
 MS = 1_000_000
 LEVEL = 10 * MS
@@ -112,7 +112,7 @@ def test_a_plateau_is_left_behind() -> None:
     found = steady_after(series)
     assert found is not None
     declared, start = found
-    assert start >= 80
+    assert start >= 80 - 6  # it extends by blocks of 12, judged by their median
     assert declared >= 80 + 50
 
 

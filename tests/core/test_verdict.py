@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from streams import (
+
+from tcompile_tui.core import events as ev
+from tcompile_tui.core.spec import Arm, Mode, Phase, Plan, Preset
+from tcompile_tui.core.state import RunState
+from tcompile_tui.core.verdict import Decision, ExitCode, Verdict, decide
+from tcompile_tui.host.event_log import read_events
+from tests.core.streams import (
     DATA,
     EAGER_MS,
     Compiled,
@@ -19,12 +25,6 @@ from streams import (
     started,
     warm_process,
 )
-
-from tcompile_tui.core import events as ev
-from tcompile_tui.core.spec import Arm, Mode, Phase, Plan, Preset
-from tcompile_tui.core.state import RunState
-from tcompile_tui.core.verdict import Decision, ExitCode, Verdict, decide
-from tcompile_tui.host.event_log import read_events
 
 TWO_MODES = (Mode.DEFAULT, Mode.REDUCE_OVERHEAD)
 

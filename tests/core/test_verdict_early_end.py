@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from streams import DATA, Compiled, Process, both, cold_process, done, eager_process, ended, replay, started
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.spec import Mode, Phase
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.verdict import Decision, ExitCode, Verdict, decide
 from tcompile_tui.host.event_log import read_events
+from tests.core.streams import DATA, Compiled, Process, both, cold_process, done, eager_process, ended, replay, started
 
 
 def outcome(verdict: Verdict) -> tuple[Decision, ExitCode]:

@@ -72,7 +72,8 @@ def start_fake_run(folder: Path, script: str = "", *arguments: str) -> FakeRun:
     )
     command = [
         sys.executable, "-m", "tcompile_tui", "run", "model.py", "--preset", "smoke", "--device", "cpu",
-        "--python", str(fake_python(folder)), "--env", f"SCRIPT={script}", "--runs-dir", str(folder / "runs"), *arguments,
+        "--python", str(fake_python(folder)), "--env", f"SCRIPT={script}",
+        "--runs-dir", str(folder / "runs"), *arguments,
     ]  # fmt: skip
     process = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -96,9 +97,9 @@ def processes_of(run: FakeRun) -> list[psutil.Process]:
     for process in psutil.process_iter():
         try:
             texts = [*process.cmdline(), *process.environ().values()]
-            if process.pid != os.getpid() and any(marker in text for text in texts) and process.is_running():
-                if process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(process)
+            living = process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+            if living and process.pid != os.getpid() and any(marker in text for text in texts):
+                found.append(process)
         except psutil.Error:
             continue
     return found

@@ -6,6 +6,7 @@ Run as an interpreter (see `fake_python`): `scripted_worker.py EVENT_FD COMMAND_
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -26,7 +27,12 @@ def main() -> None:
     job = channel.read_job()
     channel.send(
         ev.WorkerReady(
-            python_version="3", torch_version="2.99", cuda_version=None, device_name="CPU", threads=1, matmul_precision=""
+            python_version="3",
+            torch_version="2.99",
+            cuda_version=None,
+            device_name="CPU",
+            threads=1,
+            matmul_precision="",
         )
     )
     channel.send(ev.ImportsDone(torch_s=0.1, compiler_s=0.2, target_s=0.0))
@@ -49,10 +55,8 @@ def misbehave(script: str, job: Job, channel: Channel) -> None:
     if script == "forge" and job.phase is Phase.COLD:
         os.write(1, b'{"v":1,"kind":"worker_done"}\n')
         for fd in range(3, 64):
-            try:
+            with contextlib.suppress(OSError):
                 os.write(fd, b'\x00\xffgarbage{"v":1,"kind":"worker_done","records_dropped":0}\n')
-            except OSError:
-                pass
     if job.phase is not Phase.COLD:
         return
     if script in ("compile-forever", "orphans"):

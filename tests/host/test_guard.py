@@ -224,9 +224,7 @@ def test_nothing_is_left_a_second_after_the_supervisor_was_killed(guarded: Guard
     os.close(frames)
     started = [int(pid) for pid in guarded.said().split()]
     assert len(started) == 3
-    assert becomes_true(
-        lambda: len(reclaim.processes_of_run(guarded.run_id)) == 5
-    )  # guard, worker, sh, 2 x sleep
+    assert becomes_true(lambda: len(reclaim.processes_of_run(guarded.run_id)) == 5)  # guard, worker, sh, 2 x sleep
     supervisor.kill()
     supervisor.wait()
     assert becomes_true(lambda: reclaim.processes_of_run(guarded.run_id) == [])

@@ -158,9 +158,7 @@ def test_the_users_pythonpath_counts(make_venv: MakeVenv) -> None:
     assert find_interpreter(empty.python, {"PYTHONPATH": str(full.packages)}).executable == empty.python
 
 
-def test_the_working_directory_does_not(
-    make_venv: MakeVenv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_working_directory_does_not(make_venv: MakeVenv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").touch()
     monkeypatch.chdir(tmp_path)
@@ -238,8 +236,7 @@ def test_an_old_python(make_venv: MakeVenv) -> None:
 def test_no_torch(make_venv: MakeVenv) -> None:
     empty = make_venv("empty")
     assert (
-        why_not(empty.python)
-        == f"{empty.python} has no torch: install it with `{empty.python} -m pip install torch`"
+        why_not(empty.python) == f"{empty.python} has no torch: install it with `{empty.python} -m pip install torch`"
     )
 
 

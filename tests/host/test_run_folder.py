@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.spec import Arm, RunSpec, parse_target
 from tcompile_tui.core.state import step_times
+from tcompile_tui.host import machine
 from tcompile_tui.host.event_log import EventLog, EventTail, read_events, summarise_block
 from tcompile_tui.host.run_folder import (
     OutputLog,
@@ -39,6 +40,7 @@ def _info(supervisor: ProcessId, started: datetime | None = None) -> RunInfo:
         torch_version="2.11",
         device="cpu",
         device_name="CPU",
+        machine=machine.facts(),
     )
 
 
@@ -113,7 +115,8 @@ def test_prune_deletes_only_old_runs_that_have_ended(tmp_path: Path) -> None:
 def test_an_atomic_write_leaves_no_temporary_file(tmp_path: Path) -> None:
     write_atomically(tmp_path / "x", b"1")
     write_atomically(tmp_path / "x", b"2")
-    assert os.listdir(tmp_path) == ["x"] and (tmp_path / "x").read_bytes() == b"2"
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+    assert (tmp_path / "x").read_bytes() == b"2"
 
 
 # ---------------------------------------------------------------- events.jsonl

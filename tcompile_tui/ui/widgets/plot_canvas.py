@@ -1,10 +1,12 @@
-"""Dots to characters. A column of dots is one whole number, bit 0 the lowest dot; so drawing is arithmetic."""
+"""Dots to characters. A column of dots is one whole number, bit 0 the lowest dot: drawing is arithmetic."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import groupby
+from operator import or_
 from typing import Final
 
 from tcompile_tui.ui.widgets.plot_columns import Column
@@ -13,6 +15,7 @@ from tcompile_tui.ui.widgets.plot_scale import TimeScale
 NONE: Final = 0
 EAGER: Final = 1
 COMPILED: Final = 2
+BOTH: Final = 3
 Run = tuple[str, int]  # some characters and whose they are
 
 _LEFT_DOTS = (0x40, 0x04, 0x02, 0x01)  # of a braille cell, from the lowest up
@@ -21,15 +24,16 @@ _RIGHT_DOTS = (0x80, 0x20, 0x10, 0x08)
 
 @dataclass(frozen=True)
 class Glyphs:
-    """A way to draw. Eager has the left dots of a cell only, so that it looks dotted beside compiled's full line.
-    A cell is looked up by eager's, compiled's left and compiled's right dots."""
+    """A way to draw. Eager has the left dots of a cell only, so that it looks dotted beside compiled's full
+    line. A cell is looked up by eager's, compiled's left and compiled's right dots."""
 
     dots_per_row: int
     columns_per_cell: int
     cells: tuple[str, ...]
     eager_key: str
     compiled_key: str
-    axis: str  # upright, upright with a tick, corner, level, level with a tick
+    upright: tuple[str, str]  # the axis of times, without and with a tick
+    level: tuple[str, str, str]  # the axis of steps: corner, without and with a tick
 
 
 def _braille_cells() -> tuple[str, ...]:
@@ -39,8 +43,8 @@ def _braille_cells() -> tuple[str, ...]:
     return tuple(chr(0x2800 + mask) if mask else " " for mask in dots)
 
 
-BRAILLE = Glyphs(4, 2, _braille_cells(), "⠂⠂⠂", "⠒⠒⠒", "│┤└─┬")
-ASCII = Glyphs(1, 1, (" ", ".", ":", "#"), ".", ":", "|++-+")
+BRAILLE = Glyphs(4, 2, _braille_cells(), "⠂⠂⠂", "⠒⠒⠒", ("│", "┤"), ("└", "─", "┬"))
+ASCII = Glyphs(1, 1, (" ", ".", ":", "#"), ".", ":", ("|", "+"), ("+", "-", "+"))
 
 
 @dataclass(frozen=True)
@@ -82,12 +86,17 @@ def rows(eager: Trace, compiled: Trace, height: int, glyphs: Glyphs) -> list[lis
     left, right = compiled.dots[::per_cell], compiled.dots[1::per_cell] if per_cell == 2 else None
     lines: list[list[Run]] = []
     nibble = (1 << bits) - 1
+    used = reduce(or_, eager.dots + compiled.dots, 0)
+    empty = [(" " * len(left), NONE)]
     for row in reversed(range(height)):
         shift = row * bits
+        if lines and not used >> shift & nibble:
+            lines.append(empty)
+            continue
         codes = [(e >> shift & nibble) | (c >> shift & nibble) << bits for e, c in zip(eager.dots, left)]
         if right is not None:
             codes = [code | (c >> shift & nibble) << 2 * bits for code, c in zip(codes, right)]
-        owners = [COMPILED if code > nibble else EAGER if code else NONE for code in codes]
+        owners = [(code & nibble and EAGER) | (code > nibble and COMPILED) for code in codes]
         text = [glyphs.cells[code] for code in codes]
         if not lines:
             _mark_clipped(text, owners, eager, compiled, per_cell)
@@ -96,11 +105,11 @@ def rows(eager: Trace, compiled: Trace, height: int, glyphs: Glyphs) -> list[lis
 
 
 def _mark_clipped(text: list[str], owners: list[int], eager: Trace, compiled: Trace, per_cell: int) -> None:
-    for cell in range(len(text)):
-        if any(compiled.clipped[cell * per_cell : (cell + 1) * per_cell]):
-            text[cell], owners[cell] = "^", COMPILED
-        elif eager.clipped[cell]:
-            text[cell], owners[cell] = "^", EAGER
+    for cell, eager_clipped in enumerate(eager.clipped):
+        compiled_clipped = any(compiled.clipped[cell * per_cell : (cell + 1) * per_cell])
+        if eager_clipped or compiled_clipped:
+            text[cell] = "^"
+            owners[cell] = (eager_clipped and EAGER) | (compiled_clipped and COMPILED)
 
 
 def runs(text: str, owners: Sequence[int]) -> list[Run]:

@@ -19,11 +19,11 @@ Label = tuple[int, str]  # the cell (or row) it stands at, and its text
 
 
 def round_up(number: int) -> int:
-    """The next number with room to grow, so that a growing run changes its scale rarely: 97 is 100, 101 is 120."""
+    """The next round number, so that a growing run changes its scale rarely: 97 is 100, 101 is 120."""
     if number < 10:
         return number
-    power = 10 ** (len(str(number)) - 2)
-    return next((m * power for m in _LADDER if m * power >= number), 100 * power)
+    power = int(10 ** (len(str(number)) - 2))
+    return power * next((mantissa for mantissa in _LADDER if mantissa * power >= number), 100)
 
 
 # ---------------------------------------------------------------- steps
@@ -31,45 +31,38 @@ def round_up(number: int) -> int:
 
 @dataclass(frozen=True)
 class StepView:
-    """The steps in view. From the first step on, or the last `steps` of each series, whose ends are then aligned:
-    the arms take turns and their counts differ."""
+    """The steps in view. From the first step on, or the last `steps` of each series, whose ends are then
+    aligned: the arms take turns and their counts differ.
+
+    Columns are numbered from the first step of the run, so that a followed view moves what is drawn and does not
+    draw the same steps another way in every frame."""
 
     steps: int
     follow: bool
-    align: int  # a followed view moves by whole columns, so that what is drawn moves and does not change
 
-    def start(self, length: int) -> int:
-        """The first step in view of a series with so many steps; below 0 where the series is shorter."""
-        return -((self.steps - length) // self.align) * self.align if self.follow else 0
+    def first_column(self, length: int, count: int) -> int:
+        """The first of `count` columns in view of a series with so many steps; below 0 where it has too few."""
+        return -(-length * count // self.steps) - count if self.follow else 0
+
+    def steps_from(self, column: int, count: int) -> int:
+        """The first step at or after the left edge of a column."""
+        return -(-column * self.steps // count)
 
 
-def step_view(longest: int, window: int | None, columns: int) -> StepView:
-    """The view on series of up to `longest` steps. `window` is the number of last steps, None the whole run."""
-    follow = window is not None and window < longest
-    if follow:
-        assert window is not None
-        per_column = -(-window // columns)
-        steps = window if per_column == 1 and 2 * window <= columns else per_column * columns
-        return StepView(steps, True, per_column)
-    if longest > columns:
-        return StepView(round_up(-(-longest // columns)) * columns, False, 1)
-    return StepView(min(columns, round_up(max(longest, _FEWEST_STEPS))), False, 1)
+def step_view(longest: int, window: int | None) -> StepView:
+    """The view on series of up to `longest` steps. `window` is a number of last steps, None the whole run."""
+    if window is not None and window < longest:
+        return StepView(window, follow=True)
+    return StepView(round_up(max(longest, _FEWEST_STEPS)), follow=False)
 
 
 def step_labels(view: StepView, cells: int) -> list[Label]:
     """Where a step number stands below the plot: `200k`; in a followed view counted back from now: `-50`."""
-    spacing = max(8, cells // 6)
-    step = max(1, round(_nice_step(view.steps * spacing / max(1, cells))))
-    if view.follow:
-        backs = range(0, view.steps + 1, step)
-        return [
-            (
-                max(0, (view.steps - back) * cells // view.steps - (back == 0)),
-                f"-{short(back)}" if back else "now",
-            )
-            for back in reversed(backs)
-        ]
-    return [(index * cells // view.steps, short(index)) for index in range(0, view.steps, step)]
+    step = max(1, round(_nice_step(view.steps * max(8, cells // 6) / max(1, cells))))
+    if not view.follow:
+        return [(index * cells // view.steps, short(index)) for index in range(0, view.steps, step)]
+    back = range(view.steps // step * step, 0, -step)
+    return [(cells - index * cells // view.steps, f"-{short(index)}") for index in back] + [(cells - 1, "now")]
 
 
 def short(count: int) -> str:
@@ -98,12 +91,12 @@ class TimeScale:
         return max(0, min(dots - 1, int(self._share(value_ns) * dots)))
 
     def labels(self, rows: int) -> list[Label]:
-        """Rows, 0 being the lowest, with a time that falls on them; never two in neighbouring rows."""
+        """Rows, 0 being the lowest, with a time that falls on them."""
         labels: list[Label] = []
         for value_ns in self._ticks(max(1, min(8, (rows - 1) // 2))):
             row = self.dot(value_ns, rows)
             text = self._text(value_ns)
-            if row < rows and len(text) <= LABEL_WIDTH and (not labels or row - labels[-1][0] >= 2):
+            if row < rows and len(text) <= LABEL_WIDTH and (not labels or row > labels[-1][0]):
                 labels.append((row, text))
         return labels
 
@@ -126,13 +119,10 @@ class TimeScale:
             ticks = _log_ticks(self.low_ns, self.high_ns, most)
             if len(ticks) > 1:
                 return ticks
-        step = _nice_step(self._linear_extent() / most)
+        step = _nice_step((self.high_ns - self.low_ns) / most)
         first = math.ceil(self.low_ns / step - 1e-9)
         last = math.floor(self.high_ns / step + 1e-9)
         return [index * step for index in range(first, last + 1)]
-
-    def _linear_extent(self) -> float:
-        return self.high_ns - self.low_ns
 
     def _text(self, value_ns: float) -> str:
         if value_ns == 0:
@@ -143,7 +133,7 @@ class TimeScale:
 
 
 def time_scale(series: Sequence[Sequence[Column | None]], log: bool) -> TimeScale | None:
-    """The range that shows the levels of all series well. Linear: a few far-off steps lie above it, and it begins
+    """The range that shows the levels of all series well. Linear: a few far-off steps lie above it, it begins
     at 0 unless everything is far from 0. Logarithmic: it holds every step. None without a step."""
     told = [[column for column in columns if column is not None] for columns in series]
     told = [columns for columns in told if columns]
@@ -153,7 +143,7 @@ def time_scale(series: Sequence[Sequence[Column | None]], log: bool) -> TimeScal
     if log:
         high = max(column.high for columns in told for column in columns)
         return TimeScale(low / 1.1, max(high, low) * 1.1, log=True)
-    high = max(1, low, *(_level_top([column.body_high for column in columns]) for columns in told))
+    high = max(1, low, *(_level_top([value for column in columns for value in column.sample]) for columns in told))
     if low < 0.6 * high:
         grain = _grain(high)
         return TimeScale(0, _ceil(high * 1.03, grain))
@@ -163,7 +153,7 @@ def time_scale(series: Sequence[Sequence[Column | None]], log: bool) -> TimeScal
 
 
 def _level_top(values: list[int]) -> int:
-    """The 98 % level, or less where single steps are far above all others: one step of 20 s among ten of 3 ms."""
+    """The 98 % level, or less where single steps are far above the others: one of 20 s among ten of 3 ms."""
     values.sort()
     bound = _FAR_ABOVE * values[(len(values) - 1) * 3 // 4]
     near = bisect_right(values, bound)

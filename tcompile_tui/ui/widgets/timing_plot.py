@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -11,6 +11,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tcompile_tui.core.series import StepSeries
 from tcompile_tui.core.state import ArmSteps
 from tcompile_tui.core.units import milliseconds
 from tcompile_tui.ui.widgets import plot_canvas as canvas
@@ -28,20 +29,15 @@ from tcompile_tui.ui.widgets.plot_scale import (
 _WINDOWS = tuple(mantissa * 10**power for power in range(1, 9) for mantissa in (1, 2, 5))
 _EMPTY = "no steps yet"
 
-_NOTHING, _EAGER, _COMPILED, _AXIS, _LABEL, _MARKER = range(6)
-_COMPONENTS = {
-    _EAGER: "timing-plot--eager",
-    _COMPILED: "timing-plot--compiled",
-    _AXIS: "timing-plot--axis",
-    _LABEL: "timing-plot--label",
-    _MARKER: "timing-plot--marker",
-}
+_NOTHING, _EAGER, _COMPILED, _BOTH = canvas.NONE, canvas.EAGER, canvas.COMPILED, canvas.BOTH
+_AXIS, _LABEL, _MARKER = range(_BOTH + 1, _BOTH + 4)
+_COMPONENTS = tuple(f"timing-plot--{part}" for part in ("eager", "compiled", "both", "axis", "label", "marker"))
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """What fits into the widget's size. The plot itself comes first, then the axis with the compile marks, the
-    legend, the step numbers and, beside them, the times."""
+    """What fits into the widget's size. The plot itself comes first, then the axis with the compile marks,
+    the legend, the step numbers and, beside them, the times."""
 
     width: int
     height: int
@@ -75,7 +71,8 @@ class _Layout:
 class _Seen:
     """What a frame shows of one series; another value means another frame."""
 
-    steps: ArmSteps
+    series: StepSeries
+    compiled_at: list[int] = field(compare=False)
     length: int
     compiles: int
     recent_step_ns: float | None
@@ -84,33 +81,26 @@ class _Seen:
     def of(cls, steps: ArmSteps | None) -> _Seen | None:
         if steps is None or not len(steps.series):
             return None
-        return cls(steps, len(steps.series), len(steps.compiled_at), steps.recent_step_ns)
-
-    def same_as(self, other: _Seen | None) -> bool:
-        return (
-            other is not None
-            and self.steps is other.steps
-            and (self.length, self.compiles, self.recent_step_ns)
-            == (other.length, other.compiles, other.recent_step_ns)
-        )
+        return cls(steps.series, steps.compiled_at, len(steps.series), len(steps.compiled_at), steps.recent_step_ns)
 
 
 class TimingPlot(Widget):
     """Step times over iterations, of the eager and the compiled arm.
 
-    A letter `c` on the axis marks steps in which the compiler worked, `^` at the top a step above the scale. The
-    linear scale follows the level of the steps in view; the logarithmic one holds every step.
+    A letter `c` on the axis marks steps in which the compiler worked, `^` at the top a step above the scale.
+    The linear scale follows the level of the steps in view; the logarithmic one holds every step.
     """
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(_COMPONENTS.values())
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(_COMPONENTS)
     DEFAULT_CSS = """
     TimingPlot { height: 1fr; min-height: 1; }
     TimingPlot > .timing-plot--eager { color: $warning; }
-    TimingPlot > .timing-plot--compiled { color: $success; text-style: bold; }
+    TimingPlot > .timing-plot--compiled { color: $success; }
+    TimingPlot > .timing-plot--both { color: $foreground; }
     TimingPlot > .timing-plot--axis { color: $foreground-muted; }
     TimingPlot > .timing-plot--label { color: $foreground-muted; }
-    TimingPlot > .timing-plot--marker { color: $error; text-style: bold; }
+    TimingPlot > .timing-plot--marker { color: $foreground; text-style: bold; }
     """
 
     window: reactive[int | None] = reactive[int | None](None, init=False)
@@ -141,7 +131,7 @@ class TimingPlot(Widget):
     def show(self, eager: ArmSteps | None, compiled: ArmSteps | None) -> None:
         """Draw these series; cheap when nothing has changed."""
         seen = _Seen.of(eager), _Seen.of(compiled)
-        if _same(self._eager, seen[0]) and _same(self._compiled, seen[1]):
+        if seen == (self._eager, self._compiled):
             return
         self._eager, self._compiled = seen
         self._redraw()
@@ -198,16 +188,16 @@ class TimingPlot(Widget):
             return []
         layout = _Layout(width, height)
         lines = self._lines(layout)
-        styles = [self.rich_style, *map(self.get_component_rich_style, _COMPONENTS.values())]
-        strips = []
-        for line in lines:
-            segments = [Segment(text, styles[style]) for text, style in line]
-            strips.append(Strip(segments).adjust_cell_length(width, self.rich_style))
-        return strips
+        plain = self.rich_style
+        styles = [plain, *map(self.get_component_rich_style, _COMPONENTS)]
+        return [
+            Strip([Segment(text, styles[style]) for text, style in line]).adjust_cell_length(width, plain)
+            for line in lines
+        ]
 
     def _lines(self, layout: _Layout) -> list[list[canvas.Run]]:
         columns = layout.cells * self._glyphs.columns_per_cell
-        view = step_view(self._longest, self.window, columns)
+        view = step_view(self._longest, self.window)
         eager = self._read(0, self._eager, view, layout.cells)
         compiled = self._read(1, self._compiled, view, columns)
         wanted = time_scale((eager, compiled), self.log_scale)
@@ -219,11 +209,9 @@ class TimingPlot(Widget):
         scale = self._scale
         dots = layout.rows * self._glyphs.dots_per_row
         traces = canvas.trace(eager, scale, dots), canvas.trace(compiled, scale, dots)
-        plot = canvas.rows(*traces, dots_rows := layout.rows, self._glyphs)
-        times = dict(scale.labels(dots_rows)) if layout.gutter else {}
-        lines = [
-            self._gutter(times.get(layout.rows - 1 - row), layout) + line for row, line in enumerate(plot)
-        ]
+        plot = canvas.rows(*traces, layout.rows, self._glyphs)
+        times = dict(scale.labels(layout.rows)) if layout.gutter else {}
+        lines = [self._gutter(times.get(layout.rows - 1 - row), layout) + line for row, line in enumerate(plot)]
         if layout.legend:
             lines.insert(0, self._legend(layout, view, any(map(any, (t.clipped for t in traces)))))
         if layout.axis:
@@ -235,13 +223,13 @@ class TimingPlot(Widget):
     def _read(self, arm: int, seen: _Seen | None, view: StepView, columns: int) -> list[Column | None]:
         if seen is None:
             return [None] * columns
-        start = view.start(seen.length)
-        return self._readers[arm].read(seen.steps.series, seen.length, start, view.steps, columns)
+        first = view.first_column(seen.length, columns)
+        return self._readers[arm].read(seen.series, seen.length, first, view.steps, columns)
 
     def _gutter(self, label: str | None, layout: _Layout) -> list[canvas.Run]:
         if not layout.gutter:
             return []
-        upright, tick = self._glyphs.axis[:2]
+        upright, tick = self._glyphs.upright
         return [((label or "").rjust(LABEL_WIDTH), _LABEL), (tick if label else upright, _AXIS)]
 
     def _legend(self, layout: _Layout, view: StepView, clipped: bool) -> list[canvas.Run]:
@@ -252,10 +240,8 @@ class TimingPlot(Widget):
             (self._compiled, self._glyphs.compiled_key, "compiled", _COMPILED),
         ):
             if seen is not None:
-                parts.append(
-                    [(key, style), (f" {name}", style), (f" {milliseconds(seen.recent_step_ns)}", _NOTHING)]
-                )
-        note = (f"last {short(view.steps)}" if view.follow else "whole run") + (", log" if self.log_scale else "")
+                parts.append([(key, style), (f" {name}", style), (f" {milliseconds(seen.recent_step_ns)}", _NOTHING)])
+        note = f"last {short(view.steps)}" if view.follow else "whole run"
         parts.append([(note, _LABEL)])
         if any(seen and seen.compiles for seen in (self._eager, self._compiled)):
             parts.append([("c", _MARKER), (" compiler at work", _LABEL)])
@@ -272,43 +258,35 @@ class TimingPlot(Widget):
         return line
 
     def _axis(self, layout: _Layout, view: StepView) -> list[canvas.Run]:
-        _, _, corner, level, tick = self._glyphs.axis
+        corner, level, tick = self._glyphs.level
         marks, owners = [level] * layout.cells, [_AXIS] * layout.cells
         if layout.step_row:
             for cell, _text in step_labels(view, layout.cells):
                 marks[cell] = tick
         for cell in range(layout.cells):
-            if any(
-                _compiled_in(seen, view, cell, layout.cells) for seen in (self._eager, self._compiled) if seen
-            ):
+            if any(_compiled_in(seen, view, cell, layout.cells) for seen in (self._eager, self._compiled) if seen):
                 marks[cell], owners[cell] = "c", _MARKER
-        gutter = [(" " * LABEL_WIDTH + corner, _AXIS)] if layout.gutter else []
+        gutter = (
+            [(("log" if self.log_scale else "").rjust(LABEL_WIDTH), _LABEL), (corner, _AXIS)] if layout.gutter else []
+        )
         return gutter + canvas.runs("".join(marks), owners)
 
 
-def _same(one: _Seen | None, other: _Seen | None) -> bool:
-    return one.same_as(other) if one is not None else other is None
-
-
 def _compiled_in(seen: _Seen, view: StepView, cell: int, cells: int) -> bool:
-    """Whether the compiler worked in a step that this cell stands for."""
-    start = view.start(seen.length)
-    begin = start + view.steps * cell // cells
-    end = max(begin + 1, start + view.steps * (cell + 1) // cells)
-    at = seen.steps.compiled_at
+    """Whether the compiler worked in a step that begins in this cell."""
+    column = view.first_column(seen.length, cells) + cell
+    begin, end = view.steps_from(column, cells), view.steps_from(column + 1, cells)
+    at = seen.compiled_at
     return bisect_left(at, begin) < bisect_left(at, min(end, seen.length))
 
 
 def _step_row(layout: _Layout, view: StepView) -> list[canvas.Run]:
     """Step numbers below their ticks; a number that would touch the one before it is left out."""
-    text = " " * layout.gutter
+    text = "step".rjust(LABEL_WIDTH) if layout.gutter else ""
     for cell, label in step_labels(view, layout.cells):
-        begin = min(layout.gutter + cell - (len(label) - 1) // 2, layout.width - len(label))
-        if begin > len(text) or (begin >= 0 and not text.strip()):
-            text = text.ljust(begin)[:begin] + label
-    name = "iteration"
-    if len(text) + 2 + len(name) <= layout.width:
-        text = text.ljust(layout.width - len(name)) + name
+        begin = layout.gutter + max(0, min(cell - (len(label) - 1) // 2, layout.cells - len(label)))
+        if begin > len(text) or not text:
+            text = text.ljust(begin) + label
     return [(text[: layout.width], _LABEL)]
 
 
