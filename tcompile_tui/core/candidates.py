@@ -18,9 +18,11 @@ _LOSS_NAME = re.compile(r"(Loss|Criterion)$")
 _ROOT = re.compile(r"^torch\.nn\.(modules\.)?(module\.)?Module$|(^|\.)(LightningModule|PreTrainedModel|ScriptModule)$")
 _LIBRARY = re.compile(
     r"^torch\.nn\.(?!utils\.|Parameter$|Buffer$|Uninitialized)(\w+\.)*[A-Z]\w*$"
-    r"|^torchvision\.models\.(\w+\.)*\w+$|^timm\.create_model$"
+    r"|^torchvision\.models\.(?!.*_Weights)(\w+\.)*\w+$|^timm\.create_model$"
     r"|^transformers\.(\w+\.)*[A-Z]\w*(Model|For[A-Z]\w*)$"
 )
+
+_RETURN_SELF = {"eval", "train", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "requires_grad_"}
 
 
 class CandidateKind(str, enum.Enum):
@@ -81,7 +83,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class FileHooks:
-    """Which hooks a file defines for a run. `train` and `eval` are None unless TRAIN or EVAL is a literal bool."""
+    """Which hooks a file defines. `train` and `eval` are None unless TRAIN or EVAL is a literal bool."""
 
     make_model: bool = False
     example_inputs: bool = False
@@ -242,7 +244,7 @@ class ModuleNames:
             for name in (called, self._made.get(called, ""), self._full_name(owner)):
                 if name in self._models or _is_module(name):
                     return name
-            value = owner
+            value = owner if isinstance(value.func, ast.Attribute) and value.func.attr in _RETURN_SELF else None
         return (local or {}).get(value.id, "") if isinstance(value, ast.Name) else ""
 
     def _learn_what_functions_make(self) -> None:
@@ -303,7 +305,7 @@ def _may_be_module(full_name: str) -> bool:
 
 
 def _run_on_import(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that importing runs, through if, try and with, but not behind `__name__ == "__main__"`."""
+    """The statements that importing runs: through if, try and with, not behind `__name__ == "__main__"`."""
     for statement in statements:
         yield statement
         if isinstance(statement, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -317,7 +319,7 @@ def _run_on_import(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
     """The nodes of a function in the order of the text, without those of functions inside it."""
-    pending: list[ast.AST] = function.body[::-1]
+    pending: list[ast.AST] = [*reversed(function.body)]
     while pending:
         node = pending.pop()
         yield node

@@ -31,8 +31,8 @@ _PYTHON = f"Python {sys.version_info.major}.{sys.version_info.minor}"
 class Resolved:
     """Where a target lies, as absolute paths.
 
-    `module` is the dotted name to import `path` by, with `import_root` first on sys.path; None for a file outside
-    any package, which is loaded by its path.
+    `module` is the dotted name to import `path` by, with `import_root` first on sys.path; None for a file
+    outside any package, which is loaded by its path.
     """
 
     path: str
@@ -54,15 +54,12 @@ def resolve(target: Target, cwd: Path) -> Resolved:
         path, root, module = _locate_module(target.module or "", cwd)
     shown = target.path or str(path)
     names = _names_in(path, shown)
-    if target.name is None:
-        candidate = _choose(names.candidates(), shown)
-    else:
-        candidate = _named(target.name, names, shown)
+    candidate = _named(target.name, names, shown) if target.name else _choose(names.candidates(), shown)
     return Resolved(str(path), module, candidate.name, str(root), candidate)
 
 
 def find_candidates(path: Path) -> list[Candidate]:
-    """What in the file may be the model, in file order; may be empty. Raises SpecError if it cannot be read."""
+    """What in the file may be the model, in file order, if anything. Raises SpecError if it is not Python."""
     return _names_in(_locate(str(path), Path.cwd()), str(path)).candidates()
 
 
@@ -75,7 +72,7 @@ def find_hooks(path: Path) -> FileHooks:
 
 
 def _choose(candidates: list[Candidate], shown: str) -> Candidate:
-    """`make_model`; else the one class that may be picked unasked and needs no arguments; else such a factory."""
+    """`make_model`; else the one class without note and required arguments; else the one such factory."""
     for candidate in candidates:
         if candidate.name == MAKE_MODEL:
             return _without_arguments(candidate)
@@ -98,8 +95,10 @@ def _why_none(candidates: list[Candidate], picked: list[Candidate], shown: str) 
         return f"{_call(needy[0])} needs values: {add}"
     if needy:
         return f"{_listed(needy)} in {shown} need values: {add}"
-    if built or not candidates:
+    if not candidates:
         return f"{shown} defines no nn.Module class and no function that returns one: {add}"
+    if built:
+        return f"{shown} has no class that is plainly the model: {add}"
     reasons = (f"{candidate} {candidate.note}" for candidate in candidates)
     return f"nothing in {shown} is plainly the model, {_listed(reasons)}: {_ask(shown, candidates[-1])}"
 

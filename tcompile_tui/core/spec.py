@@ -44,8 +44,8 @@ class Mode(str, enum.Enum):
 
     DEFAULT = "default"
     REDUCE_OVERHEAD = "reduce-overhead"
-    MAX_AUTOTUNE = "max-autotune"
     MAX_AUTOTUNE_NO_CUDAGRAPHS = "max-autotune-no-cudagraphs"
+    MAX_AUTOTUNE = "max-autotune"
 
 
 class Phase(str, enum.Enum):

@@ -32,6 +32,7 @@ class Glyphs:
     cells: tuple[str, ...]
     eager_key: str
     compiled_key: str
+    both_key: str
     upright: tuple[str, str]  # the axis of times, without and with a tick
     level: tuple[str, str, str]  # the axis of steps: corner, without and with a tick
 
@@ -43,8 +44,8 @@ def _braille_cells() -> tuple[str, ...]:
     return tuple(chr(0x2800 + mask) if mask else " " for mask in dots)
 
 
-BRAILLE = Glyphs(4, 2, _braille_cells(), "⠂⠂⠂", "⠒⠒⠒", ("│", "┤"), ("└", "─", "┬"))
-ASCII = Glyphs(1, 1, (" ", ".", ":", "#"), ".", ":", ("|", "+"), ("+", "-", "+"))
+BRAILLE = Glyphs(4, 2, _braille_cells(), "⠂⠂⠂", "⠒⠒⠒", "⠒", ("│", "┤"), ("└", "─", "┬"))
+ASCII = Glyphs(1, 1, (" ", ".", ":", "#"), ".", ":", "#", ("|", "+"), ("+", "-", "+"))
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class StepView:
 def step_view(longest: int, window: int | None) -> StepView:
     """The view on series of up to `longest` steps. `window` is a number of last steps, None the whole run."""
     if window is not None and window < longest:
-        return StepView(window, follow=True)
+        return StepView(max(1, window), follow=True)
     return StepView(round_up(max(longest, _FEWEST_STEPS)), follow=False)
 
 

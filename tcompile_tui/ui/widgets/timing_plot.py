@@ -234,27 +234,32 @@ class TimingPlot(Widget):
 
     def _legend(self, layout: _Layout, view: StepView, clipped: bool) -> list[canvas.Run]:
         """The series with their present step time, what is in view, and the marks in use; as much as fits."""
-        parts: list[list[canvas.Run]] = []
-        for seen, key, name, style in (
-            (self._eager, self._glyphs.eager_key, "eager", _EAGER),
-            (self._compiled, self._glyphs.compiled_key, "compiled", _COMPILED),
-        ):
-            if seen is not None:
-                parts.append([(key, style), (f" {name}", style), (f" {milliseconds(seen.recent_step_ns)}", _NOTHING)])
-        note = f"last {short(view.steps)}" if view.follow else "whole run"
-        parts.append([(note, _LABEL)])
-        if any(seen and seen.compiles for seen in (self._eager, self._compiled)):
+        glyphs = self._glyphs
+        named = [
+            (seen, key, name, style)
+            for seen, key, name, style in (
+                (self._eager, glyphs.eager_key, " eager", _EAGER),
+                (self._compiled, glyphs.compiled_key, " compiled", _COMPILED),
+            )
+            if seen is not None
+        ]
+        names = [[(key, style), (name, style)] for _, key, name, style in named]
+        parts = [[*name, (f" {milliseconds(seen.recent_step_ns)}", _NOTHING)] for name, (seen, *_) in zip(names, named)]
+        if len(parts) == 2 and _length(parts[0]) + 2 + _length(parts[1]) > layout.width:
+            parts = names
+        parts.append([(f"last {short(view.steps)}" if view.follow else "whole run", _LABEL)])
+        if any(seen.compiles for seen, *_ in named):
             parts.append([("c", _MARKER), (" compiler at work", _LABEL)])
         if clipped:
             parts.append([("^", _NOTHING), (" above", _LABEL)])
+        if len(named) == 2:
+            parts.append([(glyphs.both_key, _BOTH), (" both", _LABEL)])
         line: list[canvas.Run] = []
-        room = layout.width
         for part in parts:
-            length = sum(len(text) for text, _ in part) + 2 * bool(line)
-            if length > room:
+            spaced = [("  ", _NOTHING), *part] if line else part
+            if _length(line) + _length(spaced) > layout.width:
                 break
-            line += ([("  ", _NOTHING)] if line else []) + part
-            room -= length
+            line += spaced
         return line
 
     def _axis(self, layout: _Layout, view: StepView) -> list[canvas.Run]:
@@ -266,10 +271,13 @@ class TimingPlot(Widget):
         for cell in range(layout.cells):
             if any(_compiled_in(seen, view, cell, layout.cells) for seen in (self._eager, self._compiled) if seen):
                 marks[cell], owners[cell] = "c", _MARKER
-        gutter = (
-            [(("log" if self.log_scale else "").rjust(LABEL_WIDTH), _LABEL), (corner, _AXIS)] if layout.gutter else []
-        )
+        note = "log" if self.log_scale else ""
+        gutter = [(note.rjust(LABEL_WIDTH), _LABEL), (corner, _AXIS)] if layout.gutter else []
         return gutter + canvas.runs("".join(marks), owners)
+
+
+def _length(line: list[canvas.Run]) -> int:
+    return sum(len(text) for text, _ in line)
 
 
 def _compiled_in(seen: _Seen, view: StepView, cell: int, cells: int) -> bool:

@@ -1,0 +1,96 @@
+"""The head of the Verdict: the decision and the speedup large, the headline, and what to do next."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Digits, Static
+
+from tcompile_tui.core.findings import speedup_text
+from tcompile_tui.core.units import plural, ratio
+from tcompile_tui.core.verdict import Verdict
+from tcompile_tui.ui.widgets.big_word import BigWord
+from tcompile_tui.ui.widgets.decision_look import LOOKS
+from tcompile_tui.ui.widgets.literal import one_line
+
+
+class VerdictHead(Vertical):
+    """`step` says what to do next; with a line to paste it follows that line."""
+
+    DEFAULT_CSS = """
+    VerdictHead { height: auto; padding: 0 1; border: round $foreground-muted; border-title-style: bold; }
+    VerdictHead > .figures { height: auto; }
+    VerdictHead .gap { width: 1fr; height: 1; }
+    VerdictHead Digits { width: auto; text-style: bold; }
+    VerdictHead .interval { width: auto; height: 3; margin-left: 1; color: $foreground-muted; }
+    VerdictHead .word { text-style: bold; height: auto; }
+    VerdictHead .plain { display: none; height: auto; }
+    VerdictHead > .headline { height: auto; }
+    VerdictHead.-no-figures > .headline { text-style: bold; margin-top: 1; }
+    VerdictHead > .step { height: auto; }
+    VerdictHead.-no-figures > .step { margin-top: 1; }
+
+    VerdictHead.-enable { border: heavy $success; }
+    VerdictHead.-enable .word { color: $success; }
+    VerdictHead.-care { border: double $success; }
+    VerdictHead.-care .word { color: $success; }
+    VerdictHead.-test { border: dashed $warning; }
+    VerdictHead.-test .word { color: $warning; }
+    VerdictHead.-skip { border: round $primary; }
+    VerdictHead.-skip .word { color: $primary; }
+    VerdictHead.-eager { border: dashed $warning; }
+    VerdictHead.-eager .word { color: $warning; }
+    VerdictHead.-cannot { border: double $error; }
+    VerdictHead.-cannot .word { color: $error; }
+    VerdictHead.-failed { border: heavy $error; }
+    VerdictHead.-failed .word { color: $error; }
+    VerdictHead.-stopped { border: dashed $foreground-muted; }
+
+    .-tiny VerdictHead .large, .-ascii VerdictHead .large { display: none; }
+    .-tiny VerdictHead .plain, .-ascii VerdictHead .plain { display: block; }
+    .-ascii VerdictHead { border: ascii $foreground-muted; }
+    """
+
+    def __init__(self, verdict: Verdict, step: str, ascii_only: bool, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._verdict = verdict
+        self._step = step
+        self._ascii_only = ascii_only
+        look = LOOKS[verdict.decision]
+        symbol = look.plain_symbol if ascii_only else look.symbol
+        self.border_title = Content(f"{symbol} {look.meaning}")
+        if verdict.best is not None:
+            of = f" of {plural(len(verdict.modes), 'mode')}" if len(verdict.modes) > 1 else ""
+            self.border_subtitle = Content(f"{'best' if of else 'only'} mode{of}: {verdict.best.result.mode.value}")
+        self.add_class(look.css)
+        self.set_class(not self._has_speedup, "-no-figures")
+
+    @property
+    def _has_speedup(self) -> bool:
+        best = self._verdict.best
+        return best is not None and best.result.speedup is not None
+
+    def compose(self) -> ComposeResult:
+        word = self._verdict.decision.value
+        best = self._verdict.best
+        with Horizontal(classes="figures large"):
+            yield BigWord(word, classes="word")
+            if best is not None and best.result.speedup is not None:
+                speedup = best.result.speedup
+                yield Static(classes="gap")
+                yield Digits(ratio(speedup.value))
+                yield Static(f"95 % from\n{ratio(speedup.lo)} to\n{ratio(speedup.hi)}", classes="interval", markup=False)
+        yield Static(word, classes="word plain", markup=False)
+        if best is not None and self._has_speedup:
+            yield Static(f"{speedup_text(best.result)} of eager speed", classes="plain", markup=False)
+        yield Static(Content(one_line(self._verdict.headline, self._ascii_only)), classes="headline")
+        yield Static(self._step_line(), classes="step")
+
+    def _step_line(self) -> Content:
+        line = self._verdict.paste_line
+        if line is None:
+            return Content.assemble(("next  ", "$foreground-muted"), self._step)
+        return Content.assemble(
+            ("paste ", "$foreground-muted"), (f" {line} ", "bold reverse"), ("  y copies it", "$foreground-muted")
+        )
