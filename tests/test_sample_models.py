@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tcompile_tui.core.discover import CandidateKind, choose, find_candidates
+from tcompile_tui.core.discover import CandidateKind, resolve
+from tcompile_tui.core.spec import parse_target
 
 SAMPLES = Path(__file__).parents[1] / "sample_models"
 MODELS = {
@@ -82,10 +83,9 @@ def test_every_file_is_listed_here() -> None:
 
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_has_one_obvious_model_and_says_what_to_find(name: str) -> None:
-    source = _source(name)
-    chosen = choose(find_candidates(source, f"{name}.py"))
+    chosen = resolve(parse_target(f"{name}.py"), SAMPLES).candidate
     assert (chosen.name, chosen.kind, chosen.required) == (MODELS[name], CandidateKind.CLASS, ())
-    assert "What tcompile-tui should find:" in (ast.get_docstring(ast.parse(source)) or "")
+    assert "What tcompile-tui should find:" in (ast.get_docstring(ast.parse(_source(name))) or "")
 
 
 @pytest.mark.parametrize("name", WORKING)

@@ -101,7 +101,8 @@ class CompileLog:
 
     @property
     def compiled_anything(self) -> bool:
-        return self.graphs > 0 or any(count for (_, o), count in self.cache_counts.items() if o is ev.CacheOutcome.HIT)
+        counted = self.summary is not None and bool(self.summary.frames_compiled)
+        return counted or self.graphs > 0 or any(count for (_, o), count in self.cache_counts.items() if o is ev.CacheOutcome.HIT)
 
     @property
     def compiler_active(self) -> bool:

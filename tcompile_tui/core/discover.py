@@ -91,6 +91,7 @@ def _why_none(candidates: list[Candidate], picked: list[Candidate], shown: str) 
     other_way = f"{_ask(shown, built)} (line {built.line}), or " if built else ""
     add = f"{other_way}add `def {MAKE_MODEL}():` to the file"
     needy = [candidate for candidate in picked if candidate.required]
+    needy = [candidate for candidate in needy if candidate.kind is CandidateKind.CLASS] or needy
     if len(needy) == 1:
         return f"{_call(needy[0])} needs values: {add}"
     if needy:

@@ -62,11 +62,11 @@ class SteadyGate:
                 self._push(step_ns)
 
     def _push(self, step_ns: int) -> None:
-        self._spent_ns += step_ns
         if self._skip:
             self._skip -= 1
             self._window_start += 1
         else:
+            self._spent_ns += step_ns
             self._window.append(step_ns)
             self._window_ns += step_ns
             if self._accepted is not None:

@@ -286,6 +286,8 @@ def _eager_outcome(eager: ProcessState) -> _Outcome:
         return Decision.FAILED, f"the eager process failed: {_process_text(eager)}", ExitCode.FAILED
     if failure.fault == "input":
         return Decision.FAILED, failure_text(failure), ExitCode.BAD_INPUT
+    if failure.fault == "environment":
+        return Decision.CANNOT_COMPILE, failure_text(failure), ExitCode.CANNOT_COMPILE
     if failure.fault == "program":
         return Decision.FAILED, failure_text(failure), ExitCode.FAILED
     return (

@@ -231,10 +231,7 @@ class _Loop:
         return snapshot_outputs(kept.pop(), model, with_gradients=bench.training)
 
     def warm_up(self, role: BlockRole = BlockRole.WARMUP, budget_s: float | None = None) -> None:
-        """Run blocks until the supervisor has seen a steady state or the budget of step time is spent.
-
-        The budget starts anew when the compiler was active: a long compile must not eat the steps after it.
-        """
+        """Run blocks until the supervisor has seen a steady state or the budget of step time is spent."""
         bench = self._bench
         bench.loop += 1
         budget_ns = (budget_s if budget_s is not None else bench.job.warmup_budget_s) * 1e9
@@ -244,8 +241,9 @@ class _Loop:
             started = perf_counter_ns()
             active = self.run_block(role, size)
             self._note_first_peak()
+            # The first step sets things up, and a compile may take minutes: neither eats the steps after it.
+            spent_ns = 0 if active or steps == 0 else spent_ns + perf_counter_ns() - started
             steps += size
-            spent_ns = 0 if active else spent_ns + perf_counter_ns() - started
             finished = bench.channel.should_finish(bench.loop) or spent_ns >= budget_ns
             if finished and steps >= _MIN_WARMUP_STEPS:
                 break

@@ -74,6 +74,12 @@ def test_more_cold_starts_narrow_the_interval() -> None:
     assert three.hi - three.lo < 0.6 * (one.hi - one.lo)
 
 
+def test_the_spread_of_few_starts_is_shrunk_to_the_prior() -> None:
+    """Three equal starts: 10 % with the weight of four, none with the weight of two."""
+    found = break_even([30.0] * 3, TimeGain(2 * MS, 0.0))
+    assert found.hi == pytest.approx(15_000 * (1 + 1.96 * math.sqrt(4 * 0.1**2 / 6 / 3)))
+
+
 def test_cold_starts_that_disagree_widen_it() -> None:
     gain = TimeGain(2 * MS, 0.0)
     agreeing, differing = break_even([30.0, 30.0, 30.0], gain), break_even([10.0, 30.0, 50.0], gain)

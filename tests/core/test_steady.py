@@ -149,6 +149,12 @@ def test_a_compile_does_not_eat_the_budget() -> None:
     assert gate.state is Steadiness.STEADY
 
 
+def test_a_late_compile_gives_the_budget_anew() -> None:
+    """3 s of noise, a compile, then a level: 4 s would not be enough for all of it."""
+    gate = fed(noisy(LEVEL, 300, sd=0.25) + noisy(LEVEL, 300), {300}, budget_s=4)
+    assert gate.state is Steadiness.STEADY
+
+
 # ---------------------------------------------------------------- no level in the budget
 
 

@@ -222,6 +222,15 @@ def test_wrong_outputs_of_one_mode_do_not_touch_the_other() -> None:
     assert "outputs-different" in ids(verdict)
 
 
+def test_each_reason_to_skip_a_cudagraph_is_told() -> None:
+    run = Compiled(Mode.REDUCE_OVERHEAD)
+    cold, warm = both(run)
+    skips: Process = [ev.CudagraphSkipped(reason=reason) for reason in ("cpu device", "mutated inputs")]
+    verdict = decide(replay(eager_process(), [cold[0], *skips, *cold[1:]], warm, modes=(run.mode,)))
+    told = {finding.evidence for finding in verdict.findings if finding.id == "cudagraphs-skipped"}
+    assert told == {"cpu device", "mutated inputs"}
+
+
 def test_max_autotune_that_was_not_finished_leaves_the_answer_of_the_others() -> None:
     modes = (Mode.DEFAULT, Mode.MAX_AUTOTUNE)
     slow: Process = [

@@ -85,6 +85,15 @@ def test_what_was_measured_before_a_kill_stands() -> None:
     assert decide(replay(eager_process(), cold, cut)).decision is Decision.ENABLE
 
 
+def test_without_an_eager_start_the_cost_of_a_compiled_one_is_not_known() -> None:
+    eager = [started(Phase.EAGER), *done(Phase.EAGER)]
+    verdict = decide(replay(eager, *both(Compiled(speedup=2.0))))
+    assert verdict.decision is Decision.TEST_CAREFULLY
+    assert "its start was not measured" in verdict.headline
+    assert verdict.best is not None
+    assert (verdict.best.result.cold_start, verdict.best.result.break_even_cold) == (None, None)
+
+
 def test_all_modes_failed() -> None:
     modes = (Mode.DEFAULT, Mode.REDUCE_OVERHEAD)
     failed = [failed_process(Phase.COLD, "compiler", mode) for mode in modes]

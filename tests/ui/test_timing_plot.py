@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from textual.app import App, ComposeResult
 from textual.geometry import Size
 
+from tcompile_tui.core.series import StepSeries
 from tcompile_tui.core.state import ArmSteps
+from tcompile_tui.ui.widgets.plot_columns import ColumnReader
 from tcompile_tui.ui.widgets.plot_scale import StepView, round_up, short, step_view
 from tcompile_tui.ui.widgets.timing_plot import TimingPlot
 
@@ -214,9 +216,9 @@ async def test_it_refreshes_only_when_something_changed(monkeypatch: pytest.Monk
 
 
 async def test_another_process_is_drawn_anew() -> None:
-    async with shown(None, arm([2 * MS] * 100), ascii_only=True) as plot:
-        plot.show(arm([8 * MS] * 100), arm([4 * MS] * 100))
-        assert rows_with(plot, ":") == [label_row(plot, "4 ms")]
+    async with shown(None, arm([1 * MS] * 100), ascii_only=True) as plot:
+        plot.show(arm([4 * MS] * 100), arm([2 * MS] * 100))
+        assert rows_with(plot, ":") == [label_row(plot, "2 ms")]
 
 
 async def test_a_new_theme_is_drawn_in_its_colours() -> None:
@@ -278,6 +280,34 @@ def test_it_never_raises() -> None:
             draw()
 
     asyncio.run(run())
+
+
+# ---------------------------------------------------------------- columns
+
+
+@given(
+    lengths=st.lists(st.integers(1, 400), min_size=1, max_size=4), first=st.integers(-5, 5), count=st.integers(1, 40)
+)
+def test_columns_of_a_growing_series_hold_its_steps(lengths: list[int], first: int, count: int) -> None:
+    reader, series, steps = ColumnReader(), StepSeries(), 300
+    for length in lengths:
+        series.extend((len(series) + index) * 7919 % 1_009 for index in range(length))
+        columns = reader.read(series, len(series), first, steps, count)
+        for number, column in enumerate(columns, start=first):
+            begin, end = number * steps // count, (number + 1) * steps // count
+            own = sorted(series.slice(begin, max(begin + 1, end))) if begin >= 0 else []
+            assert (column.low, column.high) == (own[0], own[-1]) if column else not own
+            if column:
+                assert own[0] <= column.body_low <= column.body_high <= own[-1]
+
+
+def test_long_columns_leave_no_step_out() -> None:
+    series, columns = StepSeries(), 37
+    series.extend(range(1, 200_001))
+    told = ColumnReader().read(series, 200_000, 0, 200_000, columns)
+    assert told[0] is not None and told[-1] is not None
+    assert (told[0].low, told[-1].high) == (1, 200_000)
+    assert all(one and other and one.high + 1 == other.low for one, other in zip(told, told[1:]))
 
 
 # ---------------------------------------------------------------- scales

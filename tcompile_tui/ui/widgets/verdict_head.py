@@ -80,7 +80,9 @@ class VerdictHead(Vertical):
                 speedup = best.result.speedup
                 yield Static(classes="gap")
                 yield Digits(ratio(speedup.value))
-                yield Static(f"95 % from\n{ratio(speedup.lo)} to\n{ratio(speedup.hi)}", classes="interval", markup=False)
+                yield Static(
+                    f"95 % from\n{ratio(speedup.lo)} to\n{ratio(speedup.hi)}", classes="interval", markup=False
+                )
         yield Static(word, classes="word plain", markup=False)
         if best is not None and self._has_speedup:
             yield Static(f"{speedup_text(best.result)} of eager speed", classes="plain", markup=False)
