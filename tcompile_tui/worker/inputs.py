@@ -46,6 +46,18 @@ def make_batches(user: UserFile, model: torch.nn.Module, spec: RunSpec, device: 
     return batches
 
 
+def make_further_batches(user: UserFile, spec: RunSpec, device: torch.device) -> list[Batch]:
+    """Calls with other shapes or values that the real run will see: the file's `more_inputs()`, none with `--input`."""
+    make = user.hook("more_inputs")
+    if make is None or spec.inputs:
+        return []
+    seed_everything(_INPUT_SEED)
+    try:
+        return [_placed(_as_batch(made), spec, device) for made in make()]
+    except Exception as error:
+        raise StageError(f"more_inputs() failed: {type(error).__name__}: {error}") from error
+
+
 def clone_batch(batch: Batch) -> Batch:
     """A copy that shares no memory with `batch`."""
     return Batch(
@@ -65,7 +77,11 @@ def describe_inputs(batch: Batch) -> tuple[TensorInfo, ...]:
 
 
 def _make_batch(user: UserFile, model: torch.nn.Module, spec: RunSpec, device: torch.device) -> Batch:
-    batch = _from_specs(spec.inputs) if spec.inputs else _from_file(user, model)
+    return _placed(_from_specs(spec.inputs) if spec.inputs else _from_file(user, model), spec, device)
+
+
+def _placed(batch: Batch, spec: RunSpec, device: torch.device) -> Batch:
+    """On the device; floating tensors in the dtype of the model, where one is asked for."""
     dtype = getattr(torch, spec.dtype) if spec.dtype else None
 
     def place(tensor: torch.Tensor) -> torch.Tensor:
@@ -104,6 +120,11 @@ def _from_file(user: UserFile, model: torch.nn.Module) -> Batch:
         raise
     except Exception as error:
         raise StageError(f"example_inputs() failed: {type(error).__name__}: {error}") from error
+    return _as_batch(made)
+
+
+def _as_batch(made: Any) -> Batch:
+    """A dict holds arguments by name, a tuple or list by position; anything else is the only argument."""
     if isinstance(made, dict):
         return Batch((), made)
     return Batch(tuple(made) if isinstance(made, (tuple, list)) else (made,), {})

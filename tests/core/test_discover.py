@@ -194,6 +194,10 @@ def test_asking_for_a_type_is_not_using_it(tmp_path: Path) -> None:
     assert "has several models" in refused(tmp_path, source)
 
 
+def test_a_class_that_reads_its_own_name_is_not_used_by_another(tmp_path: Path) -> None:
+    assert picked(tmp_path, NET + "    def __init__(self):\n        super(Net, self).__init__()\n") == "Net"
+
+
 def test_a_trainer_that_builds_the_net_does_not_hide_it(tmp_path: Path) -> None:
     trainer = "class Trainer:\n    def __init__(self):\n        self.net = Net()\n"
     without_forward = "class Lit(pl.LightningModule):\n    def __init__(self):\n        self.net = Net()\n"
@@ -265,7 +269,17 @@ def test_defaults_and_variadic_parameters_need_no_values(tmp_path: Path) -> None
 
 
 def test_a_class_without_required_arguments_wins_over_one_with(tmp_path: Path) -> None:
-    assert picked(tmp_path, NET + "class Other(Net.Inner):\n    def __init__(self, d): pass\n" + FORWARD) == "Net"
+    assert picked(tmp_path, NET + "class Other(nn.Sequential):\n    def __init__(self, d): pass\n") == "Net"
+
+
+def test_the_constructor_after_overloads_counts(tmp_path: Path) -> None:
+    overload = "    @overload\n    def __init__(self, d: int) -> None: ...\n"
+    assert picked(tmp_path, NET + overload + "    def __init__(self, d=None): pass\n") == "Net"
+
+
+def test_a_class_that_needs_values_is_named_before_functions_that_do(tmp_path: Path) -> None:
+    source = NET + "    def __init__(self, d): pass\ndef freeze(net: nn.Module) -> nn.Module: return net\n"
+    assert refused(tmp_path, source).startswith("Net(d) needs values")
 
 
 def test_several_that_need_values_are_listed(tmp_path: Path) -> None:
@@ -275,9 +289,15 @@ def test_several_that_need_values_are_listed(tmp_path: Path) -> None:
 
 
 def test_a_model_that_the_file_has_built_is_pointed_out_and_may_be_asked_for(tmp_path: Path) -> None:
-    source = "from torch import nn\nclass Net(nn.Sequential):\n    def __init__(self, d): pass\nmodel = Net(3).eval()\n"
+    source = """
+        from torch import nn
+        class Net(nn.Sequential):
+            def __init__(self, d): pass
+        model = Net(3).eval()
+        model.steps = 0
+    """
     message = refused(tmp_path, source)
-    assert message.startswith("Net(d) needs values: ask for one: net.py:model (line 4), or add")
+    assert message.startswith("Net(d) needs values: ask for one: net.py:model (line 5), or add")
     assert pick(tmp_path, source, "model").candidate.kind is CandidateKind.VALUE
 
 
@@ -355,6 +375,7 @@ def test_a_factory_with_required_arguments_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_gets_near_ones(tmp_path: Path) -> None:
+    assert "did you mean RealNet (line 9)?" in refused(tmp_path, MANY, "REAL_NET")
     assert refused(tmp_path, MANY, "realnet") == "net.py has no 'realnet': did you mean RealNet (line 9)?"
 
 
@@ -411,6 +432,7 @@ def test_what_nbconvert_makes_of_a_magic_is_named(tmp_path: Path) -> None:
     magic = "get_ipython().run_line_magic('matplotlib', 'inline')\n"
     assert refused(tmp_path, magic + NET).startswith("net.py line 1 is left from a notebook: remove")
     assert picked(tmp_path, "from IPython import get_ipython\n" + magic + NET) == "Net"
+    assert picked(tmp_path, "from IPython import *\n" + magic + NET) == "Net"
 
 
 @pytest.mark.parametrize("name", ["book.ipynb", "book.py"])
@@ -502,6 +524,19 @@ def test_folders_that_no_import_can_name_are_no_packages(tmp_path: Path) -> None
     write(tmp_path, "", "my-repo/__init__.py")
     result = resolve(Target(str(write(tmp_path, NET, "my-repo/net.py")), None, None), tmp_path)
     assert (result.module, result.import_root) == (None, str(tmp_path / "my-repo"))
+
+
+def test_a_file_that_no_import_can_name_is_loaded_by_its_path(tmp_path: Path) -> None:
+    write(tmp_path, "", "top/__init__.py")
+    path = write(tmp_path, NET, "top/net-v2.py")
+    result = resolve(parse_target("top/net-v2.py"), tmp_path)
+    assert (result.module, result.import_root) == (None, str(path.parent))
+
+
+def test_a_home_folder_may_be_written_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = write(tmp_path, NET)
+    assert resolve(parse_target("~/net.py"), Path("/")).path == str(path)
 
 
 def test_a_module_is_looked_for_in_cwd_then_in_pythonpath(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -131,6 +131,15 @@ async def test_times_have_their_unit(step_ns: int, unit: str) -> None:
     async with shown(arm([step_ns, 2 * step_ns] * 20), None) as plot:
         labels = [match[1] for line in lines(plot)[1:-2] if (match := re.match(r" *\d[\d.]* ?(\w+)", line))]
         assert labels and set(labels) == {unit}
+
+
+@pytest.mark.parametrize("log_scale", [False, True])
+@pytest.mark.parametrize("level_us", [3, 47, 512, 5_100, 98_000])
+async def test_the_smallest_plot_has_two_times(level_us: int, log_scale: bool) -> None:
+    level_ns = 1_000 * level_us
+    async with shown(arm([level_ns] * 50), arm([level_ns * 5 // 8] * 50), size=(40, 6)) as plot:
+        plot.log_scale = log_scale
+        assert len([line for line in lines(plot)[1:-2] if line[:7].strip()]) >= 2
 
 
 @pytest.mark.parametrize("steps", [300, 100_000])
@@ -307,7 +316,7 @@ def test_long_columns_leave_no_step_out() -> None:
     told = ColumnReader().read(series, 200_000, 0, 200_000, columns)
     assert told[0] is not None and told[-1] is not None
     assert (told[0].low, told[-1].high) == (1, 200_000)
-    assert all(one and other and one.high + 1 == other.low for one, other in zip(told, told[1:]))
+    assert all(one and other and one.high + 1 == other.low for one, other in pairwise(told))
 
 
 # ---------------------------------------------------------------- scales

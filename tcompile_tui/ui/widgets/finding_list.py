@@ -57,7 +57,7 @@ class FindingList(OptionList):
         self._all = tuple(findings)
         self._ascii_only = ascii_only
         self._shown = self._all
-        self._lines: list[int] = []
+        self._rows: list[int] = []
         self.breaks_only = False
 
     @property
@@ -76,7 +76,7 @@ class FindingList(OptionList):
 
     def rows_of(self, index: int) -> tuple[int, int]:
         """The first row of a finding, and its height."""
-        return sum(self._lines[:index]), self._lines[index]
+        return sum(self._rows[:index]), self._rows[index]
 
     # ------------------------------------------------------------ Textual
 
@@ -110,6 +110,6 @@ class FindingList(OptionList):
             return
         index = self.highlighted or 0
         prompts = [finding_lines(finding, width, self._ascii_only) for finding in self._shown]
-        self._lines = [prompt.plain.count("\n") + 1 for prompt in prompts]
+        self._rows = [prompt.plain.count("\n") + 1 for prompt in prompts]
         self.set_options(Option(prompt) for prompt in prompts)
         self.highlighted = min(index, len(prompts) - 1) if prompts else None

@@ -15,7 +15,7 @@ from tcompile_tui.core.verdict import JudgedMode, Verdict
 from tcompile_tui.ui.widgets.literal import one_line
 from tcompile_tui.ui.widgets.total_time_plot import MODE_LETTERS
 
-_LABEL_WIDTH = 14
+_LABEL_WIDTH = 16
 _WIDEST = 74
 _MIN_CELL, _MAX_CELL = 15, 40
 _HORIZONS = (("1 h", 3_600.0), ("24 h", 86_400.0), ("1 week", 604_800.0))
@@ -47,9 +47,12 @@ def _step_ms(value_ms: float | None) -> str:
     return milliseconds(value_ms * 1e6 if value_ms is not None else None)
 
 
-def _saved(result: ModeResult, seconds: float) -> str:
-    steps = seconds * 1e3 / result.eager_mean_ms if result.eager_mean_ms else None
-    return percent(planned_gain(result, steps))
+def _saved_in(seconds: float) -> Callable[[JudgedMode], str]:
+    def saved(judged: JudgedMode) -> str:
+        eager_ms = judged.result.eager_mean_ms
+        return percent(planned_gain(judged.result, seconds * 1e3 / eager_ms if eager_ms else None))
+
+    return saved
 
 
 def _compiler(result: ModeResult) -> str:
@@ -70,7 +73,7 @@ def _rows() -> Iterator[Row]:
     yield "warm start", lambda judged: duration(judged.result.warm_start.total_s if judged.result.warm_start else None)
     yield "  break-even", lambda judged: _break_even(judged.result.break_even_warm)
     for name, seconds in _HORIZONS:
-        yield f"saves in {name}", lambda judged, seconds=seconds: _saved(judged.result, seconds)  # type: ignore[misc]
+        yield f"saves in {name}", _saved_in(seconds)
     yield "outputs", lambda judged: judged.result.accuracy.agreement.value if judged.result.accuracy else MISSING
     yield "peak memory", lambda judged: size(judged.result.peak_memory_bytes)
     yield "  eager", lambda judged: size(judged.result.eager_peak_memory_bytes)

@@ -59,6 +59,7 @@ class Trace:
 def trace(columns: Sequence[Column | None], scale: TimeScale, height: int) -> Trace:
     """Columns as dots: the body filled and joined to its neighbour, the extremes as lone dots."""
     full = (1 << height) - 1
+    dot_of = scale.dots(height)
     dots, clipped = [], []
     before_low, before_high = 0, height
     for column in columns:
@@ -67,15 +68,14 @@ def trace(columns: Sequence[Column | None], scale: TimeScale, height: int) -> Tr
             clipped.append(False)
             before_low, before_high = 0, height
             continue
-        low, high = scale.dot(column.body_low, height), scale.dot(column.body_high, height)
-        top = scale.dot(column.high, height)
+        low, high, top = dot_of(column.body_low), dot_of(column.body_high), dot_of(column.high)
         first, last = low, high
         if low > before_high:
             first = before_high + 1
         elif high < before_low < height:
             last = before_low - 1
         before_low, before_high = low, high
-        mask = (2 << last) - (1 << first) | 1 << scale.dot(column.low, height) | 1 << top
+        mask = (2 << last) - (1 << first) | 1 << dot_of(column.low) | 1 << top
         dots.append(mask & full)
         clipped.append(top == height)
     return Trace(dots, clipped)

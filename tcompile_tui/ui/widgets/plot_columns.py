@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tcompile_tui.core.series import StepSeries
 
 _CHUNK, _CHUNKS = 4, 4  # of a long column so many chunks of so many steps are looked at, besides its extremes
-_BUCKET, _LONG = 256, 2_048
+_BUCKET, _LONG = 256, 2_048  # a series keeps the extremes of every 256 steps
 _VIEWS_KEPT = 4
 
 
@@ -49,9 +49,10 @@ class ColumnReader:
 
 
 def _edge(number: int, steps: int, count: int) -> int:
-    """The first step of a column. Of long columns it is one for which the series keeps extremes, hence cheap."""
+    """The first step of a column. Of long columns the next one at which a bucket of the series begins: its extremes
+    are known."""
     step = number * steps // count
-    return step - step % _BUCKET if steps // count >= _LONG else step
+    return step + -step % _BUCKET if steps // count >= _LONG else step
 
 
 def _column(series: StepSeries, begin: int, end: int) -> Column:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tcompile_tui.ui.widgets.plot_columns import Column
@@ -84,18 +84,25 @@ class TimeScale:
     high_ns: float
     log: bool = False
 
-    def dot(self, value_ns: float, dots: int) -> int:
-        """The dot a time falls on, 0 being the lowest; `dots` for a time above the range."""
-        if value_ns > self.high_ns:
-            return dots
-        return max(0, min(dots - 1, int(self._share(value_ns) * dots)))
+    def dots(self, height: int) -> Callable[[float], int]:
+        """How a time becomes a dot, 0 being the lowest of `height`; `height` for a time above the range."""
+        low, high, top, per_dot = self.low_ns, self.high_ns, height - 1, self._extent() / height
+        if not self.log:
+            return lambda ns: height if ns > high else max(0, min(top, int((ns - low) / per_dot)))
+        base, log = math.log(low), math.log
+        return lambda ns: height if ns > high else 0 if ns <= low else min(top, int((log(ns) - base) / per_dot))
 
     def labels(self, rows: int) -> list[Label]:
-        """Rows, 0 being the lowest, with a time that falls on them."""
+        """Rows, 0 being the lowest, with a time that falls on them. At least two where there is room."""
+        fewest = max(1, min(8, (rows - 1) // 2))
+        candidates = [self._labels(rows, self._ticks(most)) for most in range(fewest, fewest + 4)]
+        return next((labels for labels in candidates if len(labels) > 1), candidates[0])
+
+    def _labels(self, rows: int, ticks_ns: list[float]) -> list[Label]:
         labels: list[Label] = []
-        for value_ns in self._ticks(max(1, min(8, (rows - 1) // 2))):
-            row = self.dot(value_ns, rows)
-            text = self._text(value_ns)
+        row_of = self.dots(rows)
+        for tick_ns in ticks_ns:
+            row, text = row_of(tick_ns), self._text(tick_ns)
             if row < rows and len(text) <= LABEL_WIDTH and (not labels or row > labels[-1][0]):
                 labels.append((row, text))
         return labels
@@ -108,11 +115,6 @@ class TimeScale:
 
     def _extent(self) -> float:
         return math.log(self.high_ns / self.low_ns) if self.log else self.high_ns - self.low_ns
-
-    def _share(self, value_ns: float) -> float:
-        if self.log:
-            return math.log(max(value_ns, self.low_ns) / self.low_ns) / self._extent()
-        return (value_ns - self.low_ns) / self._extent()
 
     def _ticks(self, most: int) -> list[float]:
         if self.log:

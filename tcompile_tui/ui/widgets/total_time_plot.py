@@ -22,7 +22,8 @@ MODE_LETTERS = {
 }
 _BITS = ((0x40, 0x80), (0x04, 0x20), (0x02, 0x10), (0x01, 0x08))  # of a braille cell: rows from below, left and right
 _TIME_UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
-_GUTTER = 8
+_GUTTER = 9
+_PLOT_ROWS = 6  # with its axis; below that the names of the lines may take one row only
 _FARTHEST = 4.0  # times the best mode's break-even
 
 
@@ -125,7 +126,8 @@ class TotalTimePlot(Widget):
 
     def _rows(self, width: int, height: int) -> list[Content]:
         legend = self._legend(width)
-        legend = legend[: max(0, height - 4)]
+        if len(legend) > max(1, height - _PLOT_ROWS):
+            legend = []
         gutter = _GUTTER if width >= 24 else 0
         cells, rows = max(1, width - gutter), height - len(legend) - (height > 2)
         top_s = max(line.seconds(self._times.steps) for line in self._times.lines) or 1.0

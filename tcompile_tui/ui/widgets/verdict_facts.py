@@ -14,7 +14,7 @@ from tcompile_tui.core.units import MISSING, count, duration, percent, size
 from tcompile_tui.core.verdict import JudgedMode, Verdict
 
 _DIM = "$foreground-muted"
-_WIDTHS = (8, 11, 14, 12)  # a row's name, a start's cost, its break-even in steps and in time
+_WIDTHS = (7, 10, 14)  # a row's name, a start's cost, its break-even in steps
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def fact_rows(best: JudgedMode, verdict: Verdict, spec: RunSpec | None) -> list[
     """Most important first: where there is little room the last ones fall off."""
     result = best.result
     gain = percent(best.planned_gain) if best.planned_gain is not None else MISSING
-    saves = f"costs {percent(-best.planned_gain)} more than eager" if (best.planned_gain or 0) < 0 else f"{gain} of it"
+    saves = f"costs {percent(-best.planned_gain)} more than eager" if (best.planned_gain or 0) < 0 else f"{gain} of the plan"
     return [
         FactRow("cold", _start_cells(result.cold_start, result.break_even_cold, result.eager_mean_ms), strong=True),
         FactRow("warm", _start_cells(result.warm_start, result.break_even_warm, result.eager_mean_ms)),
@@ -70,7 +70,7 @@ class VerdictFacts(Static):
     """The rows as a table."""
 
     DEFAULT_CSS = """
-    VerdictFacts { width: 49; height: auto; }
+    VerdictFacts { width: 45; height: auto; }
     """
 
     def __init__(self, best: JudgedMode, verdict: Verdict, spec: RunSpec | None, *, id: str | None = None) -> None:
@@ -82,15 +82,11 @@ class VerdictFacts(Static):
 def _line(row: FactRow, head: bool = False) -> Content:
     name = row.name.ljust(_WIDTHS[0])
     if len(row.cells) == 1:
-        return Content.assemble((name, _DIM), (row.cells[0], "bold" if row.strong else ""))
+        return Content.assemble((f"{name} ", _DIM), (row.cells[0], "bold" if row.strong else ""))
     cost, steps, time = row.cells
     if head:
-        return Content.styled(f"{name}{cost:<{_WIDTHS[1]}}{steps}", _DIM)
-    unit = " steps" if not steps.endswith("n") and steps[-1:].isdigit() else ""
-    middle = f"{steps}{unit}".ljust(_WIDTHS[2])
-    return Content.assemble(
-        (name, _DIM),
-        cost.ljust(_WIDTHS[1]),
-        (middle, "bold" if row.strong else ""),
-        (f" {time}".ljust(_WIDTHS[3]), _DIM),
-    )
+        return Content.styled(f"{name}{cost:>{_WIDTHS[1]}}{steps:>{_WIDTHS[2] + 2}}", _DIM)
+    unit = " steps" if steps[-1:].isdigit() else ""
+    middle = f"{steps}{unit}".rjust(_WIDTHS[2])
+    style = "bold" if row.strong else ""
+    return Content.assemble((name, _DIM), cost.rjust(_WIDTHS[1]), (middle, style), (f"  {time}", _DIM))

@@ -21,7 +21,7 @@ class VerdictHead(Vertical):
     DEFAULT_CSS = """
     VerdictHead { height: auto; padding: 0 1; border: round $foreground-muted; border-title-style: bold; }
     VerdictHead > .figures { height: auto; }
-    VerdictHead .gap { width: 1fr; height: 1; }
+    VerdictHead .gap { width: 1fr; max-width: 8; height: 1; }
     VerdictHead Digits { width: auto; text-style: bold; }
     VerdictHead .interval { width: auto; height: 3; margin-left: 1; color: $foreground-muted; }
     VerdictHead .word { text-style: bold; height: auto; }
