@@ -46,6 +46,9 @@ class UserFile:
 def import_user_file(job: Job) -> UserFile:
     """Import the target with its own folder first on sys.path and its own sys.argv. Raises StageError."""
     sys.path.insert(0, job.import_root)
+    if job.source_path is not None:
+        # Last, for scripts inside a package that import their neighbours by bare names.
+        sys.path.append(str(Path(job.source_path).parent))
     sys.argv = [job.source_path or job.qualified_name, *job.argv]
     where = job.source_path or job.source_module or ""
     try:
@@ -61,9 +64,8 @@ def import_user_file(job: Job) -> UserFile:
 
 
 def _import_module(job: Job) -> ModuleType:
-    if job.source_path is None or (job.source_module and "." in job.source_module):
-        assert job.source_module is not None
-        return importlib.import_module(job.source_module)
+    if job.source_path is None or job.source_module is not None:
+        return importlib.import_module(job.source_module or "")
     name = Path(job.source_path).stem
     if not name.isidentifier() or name in sys.modules or name in sys.stdlib_module_names:
         name = f"user_model_{abs(hash(job.source_path)):x}"  # a file called types.py must not become `types`
