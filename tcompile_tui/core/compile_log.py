@@ -101,8 +101,9 @@ class CompileLog:
 
     @property
     def compiled_anything(self) -> bool:
+        """By any evidence: a graph, a program loaded from a cache, or torch's own counter."""
         counted = self.summary is not None and bool(self.summary.frames_compiled)
-        return counted or self.graphs > 0 or any(count for (_, o), count in self.cache_counts.items() if o is ev.CacheOutcome.HIT)
+        return counted or self.graphs > 0 or self.cache_count(ev.CacheOutcome.HIT) > 0
 
     @property
     def compiler_active(self) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from pathlib import Path
 
 import msgspec
 import platformdirs
 
+from tcompile_tui.host.run_folder import write_atomically
 from tcompile_tui.ui.setup_form import FormValues
 
 _MOST_FILES = 100
@@ -35,7 +34,8 @@ def remember(file: Path, values: FormValues) -> None:
     kept[str(file)] = msgspec.Raw(msgspec.json.encode(values))
     newest = dict(list(kept.items())[-_MOST_FILES:])
     with contextlib.suppress(OSError, UnicodeError):
-        _write(settings_path(), msgspec.json.format(msgspec.json.encode(newest)))
+        settings_path().parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(settings_path(), msgspec.json.encode(newest))
 
 
 def _read() -> dict[str, msgspec.Raw]:
@@ -43,16 +43,3 @@ def _read() -> dict[str, msgspec.Raw]:
         return _decoder.decode(settings_path().read_bytes())
     except (OSError, msgspec.MsgspecError, UnicodeError):
         return {}
-
-
-def _write(path: Path, text: bytes) -> None:
-    """Whole or not at all, so that a second start that reads meanwhile sees one of the two."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".setup-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text)
-        os.replace(name, path)  # noqa: PTH105
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise

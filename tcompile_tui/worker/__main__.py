@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import sys
 from time import perf_counter
@@ -29,6 +30,7 @@ def main() -> None:
     _die_with_parent()
     if os.getppid() != parent:
         os._exit(1)  # it went before we asked
+    faulthandler.enable()  # a crash in native code shows its Python lines in the log
     channel = Channel(*descriptors_from_argv(sys.argv))
     job = channel.read_job()
     exit_code = _run(channel, job)

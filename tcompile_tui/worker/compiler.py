@@ -7,9 +7,11 @@ and a private name that moved costs that signal, never the run.
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +52,8 @@ _COMPILING_STAGES = {CompileStage.FRAME, CompileStage.BACKWARD, CompileStage.CUD
 def import_compiler() -> float:
     """Import what a first torch.compile call would import; returns the seconds it took."""
     started = perf_counter()
-
+    for name in ("torch._dynamo", "torch._inductor.compile_fx"):
+        importlib.import_module(name)
     return perf_counter() - started
 
 
@@ -69,7 +72,7 @@ def disabled_by() -> str | None:
     for variable in _DISABLING_VARIABLES:
         if os.environ.get(variable, "0") not in ("", "0"):
             return f"the environment variable {variable}"
-    config = getattr(getattr(torch, "_dynamo", None), "config", None)
+    config = getattr(_dynamo(), "config", None)
     return "torch._dynamo.config.disable" if getattr(config, "disable", False) else None
 
 
@@ -112,7 +115,7 @@ class CompileSignals(logging.Handler):
     def register_callbacks(self) -> bool:
         """Again after every reset of Dynamo, which clears them. False where Dynamo is not imported or lacks them."""
         try:
-            handler = torch._dynamo.callback.callback_handler
+            handler = _dynamo().callback.callback_handler
             if self._on_start not in handler.start_callbacks:
                 handler.register_start_callback(self._on_start)
                 handler.register_end_callback(self._on_end)
@@ -249,7 +252,7 @@ class CompileSignals(logging.Handler):
         overhead_us = get("structured_logging_overhead_us")
         self._send(
             FrameCompiled(
-                compile_id=str(get("compile_id") or compile_id),
+                compile_id=get("compile_id") or compile_id,
                 backward=backward or get("is_forward") is False,
                 function=get("co_name"),
                 file=get("co_filename"),
@@ -306,6 +309,12 @@ class _WarningHandler(logging.Handler):
             self.errors += 1
 
 
+def _dynamo() -> Any:
+    """torch._dynamo if something has imported it, else None. As an attribute of torch it would be imported here and
+    now, and those seconds belong to no eager process."""
+    return sys.modules.get("torch._dynamo")
+
+
 def _cache_outcome(name: str) -> CacheOutcome | None:
     try:
         return CacheOutcome(name.rsplit("_", 1)[1])
@@ -315,6 +324,6 @@ def _cache_outcome(name: str) -> CacheOutcome | None:
 
 def _counters(name: str) -> dict[str, int] | None:
     try:
-        return dict(torch._dynamo.utils.counters[name])
+        return dict(_dynamo().utils.counters[name])
     except Exception:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sys
 import sysconfig
 import traceback
@@ -28,32 +29,42 @@ class StageError(Exception):
 
 def describe_failure(error: BaseException, stage: str, compiled: bool, inputs_given: bool) -> WorkerFailed:
     """Turn `error` into a record. Never raises: user exceptions may have a broken __str__."""
-    message = _text_of(error)
-    if isinstance(error, StageError):
-        return WorkerFailed(
-            stage=stage, error_type="", message=message, file=error.file, line=error.line, fault=error.fault,
-            source=_source_line(error.file, error.line), traceback=_traceback_text(error),
-        )  # fmt: skip
+    message = text_of(error)
     file, line = _user_location(error)
+    if isinstance(error, StageError):
+        error_type, fault = "", error.fault
+        file, line = (error.file, error.line) if error.file else (file, line)
+    else:
+        error_type, fault = type(error).__name__, _fault(error, message, stage, compiled, inputs_given)
     return WorkerFailed(
         stage=stage,
-        error_type=type(error).__name__,
-        message=message,
+        error_type=error_type,
+        message=_memory_text(message) if fault == "memory" else message,
         file=file,
         line=line,
         source=_source_line(file, line),
-        fault=_fault(error, message, stage, compiled, inputs_given),
+        fault=fault,
         traceback=_traceback_text(error),
     )
 
 
-def _text_of(error: BaseException) -> str:
-    if isinstance(error, KeyError) and error.args:
-        return f"key {error.args[0]!r} not found"[:_MAX_MESSAGE_CHARS]
+def text_of(error: BaseException) -> str:
+    """What the exception says, at most `_MAX_MESSAGE_CHARS` of it; in words where its own text is only a value."""
     try:
+        if type(error).__str__ is KeyError.__str__ and error.args:
+            return f"key {error.args[0]!r} not found"[:_MAX_MESSAGE_CHARS]
+        if isinstance(error, SystemExit):
+            return f"sys.exit({error.code!r}) was called"[:_MAX_MESSAGE_CHARS]
         return str(error)[:_MAX_MESSAGE_CHARS]
     except Exception as broken:
         return f"(its text cannot be shown: str() raised {type(broken).__name__})"
+
+
+def _memory_text(message: str) -> str:
+    """torch's own text for the CPU begins with a place in its source and counts in bytes."""
+    asked = re.search(r"tried to allocate (\d+) bytes", message)
+    amount = f" (asked for {int(asked[1]) / 2**30:,.1f} GiB at once)" if asked else ""
+    return f"out of memory{amount}: use smaller inputs. {message}".rstrip()
 
 
 def _fault(error: BaseException, message: str, stage: str, compiled: bool, inputs_given: bool) -> str:
@@ -64,7 +75,7 @@ def _fault(error: BaseException, message: str, stage: str, compiled: bool, input
         return "input"
     if any(name in message or name in names for name in _ENVIRONMENT_NAMES):
         return "environment"
-    if compiled and any(cls.__module__.startswith(_COMPILER_MODULES) for cls in type(error).__mro__):
+    if compiled and any(str(cls.__module__).startswith(_COMPILER_MODULES) for cls in type(error).__mro__):
         return "compiler"
     if inputs_given and ("dtype" in message or "scalar type" in message):
         return "input"
@@ -74,7 +85,8 @@ def _fault(error: BaseException, message: str, stage: str, compiled: bool, input
 def _is_user_file(filename: str) -> bool:
     if filename.startswith("<"):
         return False
-    library_roots = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), _OWN_ROOT}
+    generated = {os.environ.get("TORCHINDUCTOR_CACHE_DIR"), os.environ.get("TRITON_CACHE_DIR")}
+    library_roots = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), _OWN_ROOT, *generated}
     torch = sys.modules.get("torch")
     if torch is not None and torch.__file__:
         library_roots.add(os.path.dirname(torch.__file__))  # noqa: PTH120
@@ -85,7 +97,7 @@ def _is_user_file(filename: str) -> bool:
 
 def _user_location(error: BaseException) -> tuple[str | None, int | None]:
     """The innermost frame of the user's own files; for a SyntaxError the place that cannot be read."""
-    if isinstance(error, SyntaxError) and error.filename:
+    if isinstance(error, SyntaxError) and error.filename and _is_user_file(error.filename):
         return error.filename, error.lineno
     chain: list[BaseException] = [error]
     while chain[-1].__cause__ is not None and len(chain) < 10:

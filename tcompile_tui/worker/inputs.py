@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 
 from ..core.events import TensorInfo
 from ..core.spec import DTYPES, RunSpec, TensorSpec
-from .failures import StageError
+from .failures import StageError, text_of
 from .loading import UserFile, seed_everything
 
 # Several different batches, so that one batch does not stay in the GPU's L2 cache and no value is special.
@@ -55,7 +56,7 @@ def make_further_batches(user: UserFile, spec: RunSpec, device: torch.device) ->
     try:
         return [_placed(_as_batch(made), spec, device) for made in make()]
     except Exception as error:
-        raise StageError(f"more_inputs() failed: {type(error).__name__}: {error}") from error
+        raise StageError(f"more_inputs() failed: {type(error).__name__}: {text_of(error)}") from error
 
 
 def clone_batch(batch: Batch) -> Batch:
@@ -119,14 +120,15 @@ def _from_file(user: UserFile, model: torch.nn.Module) -> Batch:
     except StageError:
         raise
     except Exception as error:
-        raise StageError(f"example_inputs() failed: {type(error).__name__}: {error}") from error
+        raise StageError(f"example_inputs() failed: {type(error).__name__}: {text_of(error)}") from error
     return _as_batch(made)
 
 
 def _as_batch(made: Any) -> Batch:
-    """A dict holds arguments by name, a tuple or list by position; anything else is the only argument."""
-    if isinstance(made, dict):
-        return Batch((), made)
+    """A mapping (a tokenizer returns one that is no dict) holds arguments by name, a tuple or list by position;
+    anything else is the only argument."""
+    if isinstance(made, Mapping):
+        return Batch((), dict(made))
     return Batch(tuple(made) if isinstance(made, (tuple, list)) else (made,), {})
 
 
@@ -150,23 +152,26 @@ def _check_signature(model: torch.nn.Module, batch: Batch) -> None:
 
 
 def map_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """The same structure with every tensor changed: lists, (named) tuples, dicts and dataclasses are entered."""
+    """The same structure with every tensor changed: lists, (named) tuples, mappings and dataclasses are entered.
+    What a container is beside its items is kept, and no constructor runs again."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, tuple):
         items = [map_tensors(item, change) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        return value._make(items) if hasattr(value, "_make") else tuple(items)
     if isinstance(value, list):
         return [map_tensors(item, change) for item in value]
-    if isinstance(value, dict):
-        return {key: map_tensors(item, change) for key, item in value.items()}
+    if isinstance(value, MutableMapping):
+        changed = copy.copy(value)
+        for key, item in value.items():
+            changed[key] = map_tensors(item, change)
+        return changed
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        changes = {
-            field.name: map_tensors(getattr(value, field.name), change)
-            for field in dataclasses.fields(value)
-            if field.init
-        }
-        return dataclasses.replace(value, **changes)
+        twin: Any = copy.copy(value)
+        for field in dataclasses.fields(value):
+            # Past the __setattr__ of a frozen one.
+            object.__setattr__(twin, field.name, map_tensors(getattr(value, field.name), change))
+        return twin
     return value
 
 
@@ -177,7 +182,7 @@ def walk_leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(value, (tuple, list)):
         for i, item in enumerate(value):
             yield from walk_leaves(item, f"{path}[{i}]")
-    elif isinstance(value, dict):
+    elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from walk_leaves(item, f"{path}[{key!r}]")
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -9,6 +9,7 @@ import os
 import random
 import sys
 import traceback
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,8 @@ def _import_module(job: Job) -> ModuleType:
         return importlib.import_module(job.source_module or "")
     name = Path(job.source_path).stem
     if not name.isidentifier() or name in sys.modules or name in sys.stdlib_module_names:
-        name = f"user_model_{abs(hash(job.source_path)):x}"  # a file called types.py must not become `types`
+        # A file called types.py must not become `types`. The same name in every process: caches may hold it.
+        name = f"user_model_{zlib.crc32(os.fsencode(job.source_path)):x}"
     spec = importlib.util.spec_from_file_location(name, job.source_path)
     if spec is None or spec.loader is None:
         raise StageError(f"{job.source_path} cannot be imported as Python")

@@ -31,7 +31,7 @@ from ..core.spec import Arm, Job, Mode, Phase, Task
 from . import compiler
 from .channel import Channel
 from .compare import compare_snapshots, snapshot_outputs
-from .failures import StageError
+from .failures import StageError, text_of
 from .inputs import Batch, clone_batch, describe_inputs, make_batches, make_further_batches
 from .loading import UserFile, build_model, import_user_file, seed_everything
 from .stepping import Step, make_step
@@ -349,6 +349,9 @@ def _prepare(bench: Bench) -> tuple[torch.nn.Module, list[Batch]]:
     model.train(bench.user.training_mode(bench.task))
     stage.name = "inputs"
     batches = make_batches(bench.user, model, job.spec, bench.device)
+    if any(torch.nn.parameter.is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
+        with torch.no_grad():  # lazy modules get their parameters from a first call, in the user's loop too
+            model(*batches[0].args, **batches[0].kwargs)
     bench.channel.send(_model_facts(bench, model, batches))
     return model, batches
 
@@ -401,6 +404,11 @@ def _second_copy(bench: Bench, model: torch.nn.Module) -> tuple[torch.nn.Module,
         return copy.deepcopy(model), "each arm has its own copy of the model"
     except Exception as error:
         other = build_model(bench.user, bench.job).to(bench.device)
+        if other is model:
+            raise StageError(
+                f"both arms need a model of their own, but this one cannot be copied ({type(error).__name__}:"
+                f" {text_of(error)}): add `def make_model():` that builds a new one"
+            ) from error
         if bench.job.spec.dtype:
             other = other.to(getattr(torch, bench.job.spec.dtype))
         other.load_state_dict(model.state_dict())

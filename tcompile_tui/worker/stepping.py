@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import torch
 
 from ..core.spec import RunSpec, Task
+from .failures import StageError
 from .inputs import Batch, walk_tensors
 from .loading import UserFile
 
@@ -22,15 +24,17 @@ def make_step(
     user: UserFile, model: torch.nn.Module, batches: list[Batch], spec: RunSpec, task: Task, device: torch.device
 ) -> Step:
     """The step of one arm around `model`, whether it is compiled or not."""
-    autocast = _autocast(spec, device)
+    begin, autocast = _step_marker(device), _autocast(spec, device)
     if task is Task.INFER:
-        return _inference_step(model, batches, autocast)
-    return _training_step(model, batches, autocast, user.hook("loss") or mean_square, _scaler(spec, device))
+        return _inference_step(model, batches, begin, autocast)
+    loss = user.hook("loss") or mean_square
+    return _training_step(model, batches, begin, autocast, loss, _scaler(spec, device))
 
 
-def _inference_step(model: torch.nn.Module, batches: list[Batch], autocast: _Autocast) -> Step:
+def _inference_step(
+    model: torch.nn.Module, batches: list[Batch], begin: Callable[[], None], autocast: _Autocast
+) -> Step:
     count = len(batches)
-    begin = torch.compiler.cudagraph_mark_step_begin
 
     def step(index: int) -> Any:
         begin()
@@ -42,12 +46,18 @@ def _inference_step(model: torch.nn.Module, batches: list[Batch], autocast: _Aut
 
 
 def _training_step(
-    model: torch.nn.Module, batches: list[Batch], autocast: _Autocast, loss_of: Loss, scaler: Any
+    model: torch.nn.Module,
+    batches: list[Batch],
+    begin: Callable[[], None],
+    autocast: _Autocast,
+    loss_of: Loss,
+    scaler: Any,
 ) -> Step:
     """zero_grad, forward, loss, backward, optimizer step. Learning rate 0: the work of a step without its drift."""
     count = len(batches)
-    begin = torch.compiler.cudagraph_mark_step_begin
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if not trained and not any(t.requires_grad for _, t in walk_tensors((batches[0].args, batches[0].kwargs))):
+        raise StageError("nothing to train: no parameter of the model requires a gradient; use --task infer")
     optimizer = torch.optim.AdamW(trained, lr=0.0) if trained else None
 
     def step(index: int) -> Any:
@@ -58,7 +68,7 @@ def _training_step(
         with autocast():
             output = model(*batch.args, **batch.kwargs)
             loss = loss_of(output)
-        if scaler is None:
+        if scaler is None or optimizer is None:
             loss.backward()
             if optimizer is not None:
                 optimizer.step()
@@ -72,11 +82,25 @@ def _training_step(
 
 
 def mean_square(output: Any) -> torch.Tensor:
-    """The default loss: mean of squares of the first floating tensor, in float32 (a sum is inf in float16)."""
+    """The default loss: mean of squares of the first floating tensor that has a gradient (an output may hold an
+    input that was passed through), in float32 (a sum is inf in float16)."""
     for _, tensor in walk_tensors(output):
-        if tensor.is_floating_point():
+        if tensor.is_floating_point() and tensor.requires_grad:
             return tensor.float().square().mean()
-    raise TypeError("the model returns no floating tensor to train on: add `def loss(output):` to the file")
+    raise StageError("the model returns no floating tensor to train on: add `def loss(output):` to the file")
+
+
+def _step_marker(device: torch.device) -> Callable[[], None]:
+    """Tells cudagraphs where a step begins. Without Inductor there are none, and the mark itself would import it:
+    seconds that an eager step does not cost."""
+    if device.type == "cuda" and "torch._inductor.compile_fx" in sys.modules:
+        mark: Callable[[], None] = torch.compiler.cudagraph_mark_step_begin
+        return mark
+    return _nothing
+
+
+def _nothing() -> None:
+    pass
 
 
 _Autocast: TypeAlias = Callable[[], contextlib.AbstractContextManager[Any]]

@@ -110,7 +110,7 @@ class CudaTimer:
         )
 
     def _mark(self) -> None:
-        if not self._free:
+        while not self._free:
             self._pending[0].synchronize()  # the host is a whole pool ahead: the only wait inside a block
             self._collect()
         event = self._free.pop()

@@ -17,7 +17,8 @@ from select import select
 
 import pyte
 
-_KEYS = {"enter": "\r", "escape": "\x1b", "tab": "\t", "down": "\x1b[B", "up": "\x1b[A", "right": "\x1b[C", "space": " "}
+_KEYS = {"enter": "\r", "escape": "\x1b", "tab": "\t", "space": " "}
+_KEYS |= {"down": "\x1b[B", "up": "\x1b[A", "right": "\x1b[C", "left": "\x1b[D"}
 
 
 class Terminal:

@@ -1,0 +1,131 @@
+"""Real worker processes on the CPU: what hostile models do to them, and what a compile tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tcompile_tui.core import events as ev
+from tcompile_tui.core.spec import Arm, Mode, Phase
+
+from .driver import run_phase
+
+pytestmark = pytest.mark.xdist_group("torch")
+
+CASES = Path(__file__).parent.parent / "data" / "cases"
+_HEAD = """
+import atexit, sys, threading
+import torch
+
+def example_inputs():
+    return torch.randn(2, 16)
+
+class Net(torch.nn.Module):
+"""
+
+
+def _model(folder: Path, body: str) -> Path:
+    path = folder / "net.py"
+    path.write_text(_HEAD + body)
+    return path
+
+
+def _line(path: Path, words: str) -> int:
+    return next(number for number, line in enumerate(path.read_text().splitlines(), 1) if words in line)
+
+
+def test_what_a_model_prints_is_output_and_never_a_record(tmp_path: Path) -> None:
+    run = run_phase(CASES / "C46_stdout_protocol_forgery.py", tmp_path)
+    assert run.process.ended is not None and run.process.ended.outcome is ev.Outcome.OK
+    assert run.process.ended.detail == "", "no stray bytes among the records"
+    assert len(run.all_of(ev.WorkerDone)) == 1
+    assert run.process.arms[Arm.EAGER].warmup_steps >= 3
+    assert b'{"event": "done", "speedup": 99.0}' in run.output
+    assert b"\xff\xfe\x00 raw bytes \x1b[2J" in run.output
+
+
+def test_an_exit_in_forward_is_a_failure_with_its_place(tmp_path: Path) -> None:
+    model = _model(tmp_path, "    def forward(self, x):\n        sys.exit(0)\n")
+    run = run_phase(model, tmp_path)
+    failure = run.process.failure
+    assert run.process.ended is not None and run.process.ended.outcome is ev.Outcome.ERROR
+    assert failure is not None and failure.error_type == "SystemExit" and "sys.exit(0)" in failure.message
+    assert (failure.file, failure.line) == (str(model), _line(model, "sys.exit(0)"))
+    assert failure.source == "sys.exit(0)" and failure.fault == "model"
+
+
+def test_threads_and_exit_hooks_do_not_hold_the_worker(tmp_path: Path) -> None:
+    """Beside that: an eager process does not import the compiler, so no eager step pays for it."""
+    model = _model(
+        tmp_path,
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        threading.Thread(target=threading.Event().wait).start()\n"
+        "        atexit.register(threading.Event().wait)\n\n"
+        "    def forward(self, x):\n"
+        "        print('compiler imported:', 'torch._dynamo' in sys.modules)\n"
+        "        return x + 1\n",
+    )
+    run = run_phase(model, tmp_path)
+    assert run.process.done and run.process.ended is not None
+    assert run.process.ended.outcome is ev.Outcome.OK and run.process.ended.detail == "", "it left by itself"
+    assert b"compiler imported: False" in run.output and b"compiler imported: True" not in run.output
+
+
+def test_a_crash_in_native_code_keeps_what_was_measured(tmp_path: Path) -> None:
+    model = CASES / "C50_segfault.py"
+    run = run_phase(model, tmp_path)
+    assert run.process.ended is not None and not run.process.done
+    assert (run.process.ended.outcome, run.process.ended.detail) == (ev.Outcome.KILLED, "killed by SIGSEGV")
+    assert run.process.arms[Arm.EAGER].warmup_steps == 1, "the second call crashed"
+    place = f'File "{model}", line {_line(model, "ctypes.string_at(0)")} in forward'
+    assert place.encode() in run.output
+
+
+def test_a_flood_of_output_does_not_block_the_worker(tmp_path: Path) -> None:
+    run = run_phase(CASES / "C52_log_flood.py", tmp_path)
+    assert run.process.done
+    steps = run.process.arms[Arm.EAGER].warmup_steps
+    assert run.output_bytes >= steps * ((1 << 20) + 17_000 * 121) > 9_000_000
+
+
+def test_an_exception_without_a_text_is_named(tmp_path: Path) -> None:
+    model = CASES / "C54_bad_exception.py"
+    failure = run_phase(model, tmp_path).process.failure
+    assert failure is not None and failure.error_type == "Ugly" and "ValueError" in failure.message
+    assert (failure.file, failure.line) == (str(model), _line(model, "raise Ugly()"))
+    assert "Traceback" in failure.traceback
+
+
+def test_a_cold_compile_tells_its_frames_breaks_and_cache_misses(tmp_path: Path) -> None:
+    model = _model(
+        tmp_path,
+        "    def forward(self, x):\n"
+        "        x = x.sin() + 1\n"
+        "        print('here')\n"
+        "        return x.cos() * 2\n",
+    )
+    run = run_phase(model, tmp_path, Phase.COLD, Mode.DEFAULT)
+    assert run.process.done, run.process.failure
+
+    frames = run.all_of(ev.FrameStarted)
+    assert (frames[0].function, frames[0].file, frames[0].line) == ("forward", str(model), _line(model, "def forward"))
+    places = {(found.file, found.line, found.source) for found in run.all_of(ev.GraphBreak)}
+    assert places == {(str(model), _line(model, "print('here')"), "print('here')")}
+    assert len(run.all_of(ev.GraphCaptured)) == 2
+
+    lookups = run.all_of(ev.CacheLookup)
+    assert {lookup.outcome for lookup in lookups} == {ev.CacheOutcome.MISS}
+    assert {lookup.cache for lookup in lookups} == set(ev.CacheKind)
+
+    first, *others = run.all_of(ev.Block)
+    assert (first.steps, first.compiled_at) == (1, (0,))
+    assert not any(block.compiled_at for block in others)
+
+    (summary,) = run.all_of(ev.CompilerSummary)
+    assert summary.frames_compiled == summary.frames_seen == 2 and summary.unique_graphs == 2
+    assert summary.disabled_by is None and summary.handler_errors == 0
+    (ready,), (imports,) = run.all_of(ev.WorkerReady), run.all_of(ev.ImportsDone)
+    assert ready.capabilities == ("trace", "callbacks")
+    assert imports.compiler_s is not None and imports.compiler_s > 0.1, "the compiler's import is a cost of its own"
