@@ -53,6 +53,28 @@ def app(target: str | None) -> None:
 
 @main.command()
 @click.argument("run_folder", metavar="RUN")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def decide(run_folder: str, as_json: bool) -> None:
+    """Decide a recorded run again, from its records alone."""
+    from tcompile_tui.core.state import RunState
+    from tcompile_tui.core.verdict import decide as decide_run
+    from tcompile_tui.core.verdict_json import encode_verdict, verdict_document
+    from tcompile_tui.host.event_log import read_events
+    from tcompile_tui.report.text import verdict_text
+
+    path, state = _recorded(run_folder), RunState()
+    for event in read_events(path / "events.jsonl"):
+        state.apply(event)
+    verdict = decide_run(state)
+    if as_json:
+        click.echo(encode_verdict(verdict_document(state, verdict)), nl=False)
+    else:
+        click.echo(verdict_text(state, verdict, path), nl=False)
+    raise SystemExit(int(verdict.exit_code))
+
+
+@main.command()
+@click.argument("run_folder", metavar="RUN")
 @click.option(
     "--speed", type=click.FloatRange(min=0.1), default=4.0, show_default=True, help="Times as fast as it was."
 )
@@ -62,10 +84,7 @@ def replay(run_folder: str, speed: float) -> None:
     from tcompile_tui.ui.app import TCompileApp
     from tcompile_tui.ui.feeds import ReplayFeed
 
-    path = next((p for p in (Path(run_folder), default_runs_dir() / run_folder) if (p / "events.jsonl").exists()), None)
-    if path is None:
-        _fail(f"{run_folder} is no run folder and no run in {default_runs_dir()}; see tcompile-tui runs", 2)
-    _open(TCompileApp(default_runs_dir(), feed=ReplayFeed(path.absolute(), speed=speed)))
+    _open(TCompileApp(default_runs_dir(), feed=ReplayFeed(_recorded(run_folder), speed=speed)))
 
 
 @main.command()
@@ -81,6 +100,16 @@ def demo(speed: float) -> None:
 
     with unpacked_demo() as path:
         _open(TCompileApp(default_runs_dir(), feed=ReplayFeed(path, speed=speed)))
+
+
+def _recorded(run: str) -> Path:
+    """The run folder that is meant: a path, or a name among the recorded runs."""
+    from tcompile_tui.paths import default_runs_dir
+
+    for path in (Path(run), default_runs_dir() / run):
+        if (path / "events.jsonl").exists():
+            return path.absolute()
+    _fail(f"{run} is no run folder and no run in {default_runs_dir()}; see tcompile-tui runs", 2)
 
 
 def _open(application: Any) -> None:

@@ -101,10 +101,7 @@ def test_an_exception_without_a_text_is_named(tmp_path: Path) -> None:
 def test_a_cold_compile_tells_its_frames_breaks_and_cache_misses(tmp_path: Path) -> None:
     model = _model(
         tmp_path,
-        "    def forward(self, x):\n"
-        "        x = x.sin() + 1\n"
-        "        print('here')\n"
-        "        return x.cos() * 2\n",
+        "    def forward(self, x):\n        x = x.sin() + 1\n        print('here')\n        return x.cos() * 2\n",
     )
     run = run_phase(model, tmp_path, Phase.COLD, Mode.DEFAULT)
     assert run.process.done, run.process.failure

@@ -1,0 +1,224 @@
+"""Input batches: made from specs or by the file, whatever they are wrapped in."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections import UserDict, defaultdict
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+
+from tcompile_tui.core.spec import RunSpec, TensorSpec, parse_inputs, parse_target
+from tcompile_tui.worker.failures import StageError
+from tcompile_tui.worker.inputs import (
+    ROTATED_BATCHES,
+    clone_batch,
+    describe_inputs,
+    make_batches,
+    make_further_batches,
+    map_tensors,
+    random_tensor,
+    walk_leaves,
+    walk_tensors,
+)
+from tcompile_tui.worker.loading import UserFile
+
+pytestmark = pytest.mark.xdist_group("torch")
+CPU = torch.device("cpu")
+
+
+class Pair(NamedTuple):
+    first: torch.Tensor
+    second: Any
+
+
+class Named(Pair):
+    """A named tuple whose constructor does more than take its fields, as PackedSequence's does."""
+
+    def __new__(cls, only: torch.Tensor) -> Named:
+        return super().__new__(cls, only, None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    ids: torch.Tensor
+    label: str
+    derived: torch.Tensor = dataclasses.field(init=False)
+    factor: dataclasses.InitVar[int] = 2
+
+    def __post_init__(self, factor: int) -> None:
+        object.__setattr__(self, "derived", self.ids * factor)
+
+
+class Keyed(UserDict):  # type: ignore[type-arg]
+    """A mapping that is no dict, with attributes of its own, as a tokenizer returns it."""
+
+    origin = ""
+
+
+class Net(torch.nn.Module):
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        return ids if mask is None else ids * mask
+
+
+def _user(**names: Any) -> UserFile:
+    module = ModuleType("net")
+    vars(module).update(names)
+    return UserFile(module, Net)
+
+
+def _spec(*inputs: str, dtype: str | None = None) -> RunSpec:
+    return RunSpec(parse_target("net.py"), inputs=parse_inputs(inputs), dtype=dtype)
+
+
+# ---------------------------------------------------------------- random tensors
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "low", "high"),
+    [
+        ("int64[2000]<5,8>", torch.int64, 5, 7),
+        ("uint8[5000]<0,256>", torch.uint8, 0, 255),
+        ("int8[5000]<-128,128>", torch.int8, -128, 127),
+        ("int32[100]", torch.int32, 0, 1),
+        ("bool[100]", torch.bool, 0, 1),
+    ],
+)
+def test_integers_cover_their_range_and_nothing_else(text: str, dtype: torch.dtype, low: int, high: int) -> None:
+    torch.manual_seed(0)
+    tensor = random_tensor(parse_inputs([text])[0])
+    assert tensor.dtype is dtype
+    assert (int(tensor.min()), int(tensor.max())) == (low, high)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
+def test_floats_are_normal_and_finite(dtype: str) -> None:
+    torch.manual_seed(0)
+    tensor = random_tensor(TensorSpec(dtype, (50, 40)))
+    assert tensor.dtype is getattr(torch, dtype) and tensor.shape == (50, 40)
+    assert bool(tensor.isfinite().all())
+    assert float(tensor.abs().float().square().mean()) == pytest.approx(1, abs=0.15)
+
+
+def test_scalars_and_empty_tensors_have_their_shape() -> None:
+    assert random_tensor(TensorSpec("float32", ())).shape == ()
+    assert random_tensor(TensorSpec("int64", (0, 3), low=0, high=9)).shape == (0, 3)
+
+
+# ---------------------------------------------------------------- batches
+
+
+def test_batches_differ_in_values_only_and_are_the_same_in_every_process() -> None:
+    batches = make_batches(_user(), Net(), _spec("int64[4,8]<0,1000>", "mask=bool[4,8]"), CPU)
+    again = make_batches(_user(), Net(), _spec("int64[4,8]<0,1000>", "mask=bool[4,8]"), CPU)
+    assert len(batches) == ROTATED_BATCHES
+    assert [info.path for info in describe_inputs(batches[0])] == ["args[0]", "mask"]
+    assert {describe_inputs(batch) for batch in batches} == {describe_inputs(batches[0])}
+    assert not torch.equal(batches[0].args[0], batches[1].args[0])
+    assert all(torch.equal(a.args[0], b.args[0]) for a, b in zip(batches, again, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("made", "args", "names"),
+    [
+        (torch.ones(2), 1, []),
+        ((torch.ones(2), torch.ones(2)), 2, []),
+        ([torch.ones(2)], 1, []),
+        ({"ids": torch.ones(2)}, 0, ["ids"]),
+        (Keyed(ids=torch.ones(2), mask=torch.ones(2)), 0, ["ids", "mask"]),
+    ],
+    ids=["tensor", "tuple", "list", "dict", "mapping"],
+)
+def test_what_example_inputs_may_return(made: Any, args: int, names: list[str]) -> None:
+    batch = make_batches(_user(example_inputs=lambda: made), Net(), _spec(), CPU)[0]
+    assert len(batch.args) == args and list(batch.kwargs) == names
+
+
+def test_the_asked_dtype_goes_to_floating_inputs_only() -> None:
+    made = {"ids": torch.ones(2, dtype=torch.int64), "mask": torch.ones(2)}
+    batch = make_batches(_user(example_inputs=lambda: made), Net(), _spec(dtype="bfloat16"), CPU)[0]
+    assert batch.kwargs["ids"].dtype is torch.int64 and batch.kwargs["mask"].dtype is torch.bfloat16
+
+
+def test_inputs_that_change_their_shape_are_measured_in_their_first_one() -> None:
+    lengths = iter(range(3, 100))
+    batches = make_batches(_user(example_inputs=lambda: torch.ones(next(lengths))), Net(), _spec(), CPU)
+    assert [batch.args[0].shape[0] for batch in batches] == [3]
+
+
+def test_further_inputs_are_the_files_and_only_without_input_options() -> None:
+    user = _user(more_inputs=lambda: (torch.ones(n) for n in (3, 5)))
+    assert [batch.args[0].shape[0] for batch in make_further_batches(user, _spec(), CPU)] == [3, 5]
+    assert make_further_batches(user, _spec("float32[4]"), CPU) == []
+    assert make_further_batches(_user(), _spec(), CPU) == []
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+def _fails() -> Any:
+    raise Unprintable
+
+
+@pytest.mark.parametrize(
+    ("user", "spec", "words"),
+    [
+        (_user(), _spec(), ["no input given", "--input", "forward(ids", "example_inputs"]),
+        (_user(), _spec("float32[2]", "size=float32[2]"), ["do not fit", "'size'"]),
+        (_user(), _spec("mask=float32[2]"), ["do not fit", "'ids'"]),
+        (_user(example_inputs=_fails), _spec(), ["example_inputs() failed", "Unprintable"]),
+    ],
+    ids=["none", "unknown name", "missing", "hook fails"],
+)
+def test_input_that_cannot_work_is_refused_in_words(user: UserFile, spec: RunSpec, words: list[str]) -> None:
+    with pytest.raises(StageError) as caught:
+        make_batches(user, Net(), spec, CPU)
+    assert caught.value.fault == "input"
+    assert all(word in str(caught.value) for word in words)
+
+
+# ---------------------------------------------------------------- structures
+
+
+def _doubled(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor * 2
+
+
+def test_every_container_is_entered_and_keeps_its_kind() -> None:
+    one = torch.ones(1)
+    keyed = Keyed(a=one)
+    keyed.origin = "tokenizer"
+    counts = defaultdict(list, a=one)
+    value = {"list": [one, 5], "named": Pair(one, "x"), "odd": Named(one), "frozen": Frozen(one, "y"),
+             "keyed": keyed, "counts": counts, "none": None}  # fmt: skip
+    mapped = map_tensors(value, _doubled)
+    assert mapped["list"][0] == 2 and mapped["list"][1] == 5
+    assert isinstance(mapped["named"], Pair) and mapped["named"].first == 2 and mapped["named"].second == "x"
+    assert isinstance(mapped["odd"], Named) and mapped["odd"].first == 2
+    assert isinstance(mapped["frozen"], Frozen) and mapped["frozen"].ids == 2 and mapped["frozen"].derived == 4
+    assert isinstance(mapped["keyed"], Keyed) and mapped["keyed"]["a"] == 2 and mapped["keyed"].origin == "tokenizer"
+    assert isinstance(mapped["counts"], defaultdict) and mapped["counts"]["missing"] == []
+    assert all(tensor == 1 for _, tensor in walk_tensors(value) if tensor is not value["frozen"].derived)  # type: ignore[attr-defined]
+
+
+def test_leaves_have_paths_as_a_person_would_write_them() -> None:
+    one = torch.ones(1)
+    value = {"hidden": [one, (one, 3)], "out": Frozen(one, "y"), "map": collections.OrderedDict(a=None)}
+    paths = [path for path, _ in walk_leaves(value)]
+    assert paths == [
+        "['hidden'][0]", "['hidden'][1][0]", "['hidden'][1][1]", "['out'].ids", "['out'].label", "['out'].derived",
+        "['map']['a']",
+    ]  # fmt: skip
+    assert list(walk_leaves(one)) == [("", one)]
+
+
+def test_a_cloned_batch_shares_no_memory() -> None:
+    (batch,) = make_batches(_user(example_inputs=lambda: [[torch.ones(3)]]), Net(), _spec(), CPU)[:1]
+    twin = clone_batch(batch)
+    twin.args[0][0].zero_()
+    assert bool(batch.args[0][0].all())

@@ -1,0 +1,158 @@
+"""What one step does, how blocks of steps are timed, and how long compared blocks are."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from tcompile_tui.core.spec import RunSpec, Task, parse_target
+from tcompile_tui.worker.failures import StageError
+from tcompile_tui.worker.inputs import Batch
+from tcompile_tui.worker.loading import UserFile
+from tcompile_tui.worker.phases import plan_pair_steps
+from tcompile_tui.worker.stepping import Step, make_step, mean_square
+from tcompile_tui.worker.timing import MAX_BLOCK_STEPS, CpuTimer
+
+pytestmark = pytest.mark.xdist_group("torch")
+CPU = torch.device("cpu")
+MILLISECOND = 1_000_000
+
+
+class Watched(torch.nn.Module):
+    """Remembers in what state its forward finds it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(3, 3)
+        self.seen: list[tuple[bool, bool, float]] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen.append((self.fc.weight.grad is None, torch.is_grad_enabled(), float(x.flatten()[0])))
+        out: torch.Tensor = self.fc(x)
+        return out
+
+
+def _step(model: torch.nn.Module, task: Task, batches: list[Batch] | None = None, **hooks: Any) -> Step:
+    module = ModuleType("net")
+    vars(module).update(hooks)
+    batches = batches or [Batch((torch.full((2, 3), float(i)),), {}) for i in range(2)]
+    return make_step(UserFile(module, None), model, batches, RunSpec(parse_target("net.py")), task, CPU)
+
+
+# ---------------------------------------------------------------- steps
+
+
+def test_inference_rotates_its_batches_without_gradients() -> None:
+    model = Watched()
+    step = _step(model, Task.INFER)
+    for index in range(3):
+        assert not step(index).requires_grad
+    assert model.seen == [(True, False, 0.0), (True, False, 1.0), (True, False, 0.0)]
+
+
+def test_a_training_step_starts_without_gradients_and_leaves_the_parameters() -> None:
+    model = Watched()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    step = _step(model, Task.TRAIN)
+    for index in range(3):
+        step(index)
+    assert [fresh for fresh, _, _ in model.seen] == [True, True, True]
+    assert model.fc.weight.grad is not None and bool(model.fc.weight.grad.any())
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+
+
+def test_the_files_loss_is_the_one_that_is_trained() -> None:
+    model = Watched()
+    _step(model, Task.TRAIN, loss=lambda output: output.sum() * 0 + output[0, 0])(1)
+    assert model.fc.bias.grad is not None and model.fc.bias.grad.tolist() == [1, 0, 0]
+
+
+def test_the_default_loss_is_finite_where_a_sum_would_not_be() -> None:
+    output = torch.full((2048, 64), 200.0, dtype=torch.float16, requires_grad=True)
+    assert not output.sum().isfinite()
+    loss = mean_square(output)
+    assert loss.dtype is torch.float32 and float(loss.detach()) == pytest.approx(40_000)
+
+
+def test_the_default_loss_takes_what_has_a_gradient() -> None:
+    passed_through, trained = torch.ones(2), torch.full((2,), 3.0, requires_grad=True)
+    assert float(mean_square({"mask": torch.ones(2, dtype=torch.bool), "x": passed_through, "y": trained})) == 9
+
+
+@pytest.mark.parametrize("output", [torch.ones(2), torch.ones(2, dtype=torch.int64), "text"])
+def test_an_output_that_cannot_be_trained_asks_for_a_loss(output: Any) -> None:
+    with pytest.raises(StageError, match=r"add `def loss\(output\):`"):
+        mean_square(output)
+
+
+def test_a_model_without_parameters_cannot_be_trained_but_its_inputs_can() -> None:
+    class Plain(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    with pytest.raises(StageError, match="nothing to train"):
+        _step(Plain(), Task.TRAIN)
+    image = torch.ones(2, requires_grad=True)
+    _step(Plain(), Task.TRAIN, [Batch((image,), {})])(0)
+    assert image.grad is not None
+
+
+def test_a_step_on_the_cpu_does_not_import_the_compiler() -> None:
+    assert "torch._inductor.compile_fx" not in sys.modules, (
+        "this process must not have it for the test to mean anything"
+    )
+    _step(Watched(), Task.INFER)(0)
+    assert "torch._inductor.compile_fx" not in sys.modules
+
+
+# ---------------------------------------------------------------- timing
+
+
+def test_boundaries_enclose_every_step_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1_000]
+    monkeypatch.setattr("tcompile_tui.worker.timing.perf_counter_ns", lambda: clock[0])
+    indices = []
+
+    def step(index: int) -> None:
+        indices.append(index)
+        clock[0] += 10 * (index + 1)
+
+    timer = CpuTimer()
+    timer.run(step, 0, MAX_BLOCK_STEPS)
+    indices.clear()
+    clock[0] = 1_000
+    timing = timer.run(step, 5, 3)
+    assert indices == [5, 6, 7]
+    assert timing.boundaries_ns == (1_000, 1_060, 1_130, 1_210), "nothing of the longer block before"
+    assert timing.step_ns == (60, 70, 80) and timing.wall_ns == 210
+    assert timing.host_ns == ()
+
+
+def test_the_cpu_time_of_a_block_is_that_of_its_work() -> None:
+    def busy(index: int) -> None:
+        sum(range(20_000))
+
+    timing = CpuTimer().run(busy, 0, 20)
+    assert 0 < timing.cpu_ns <= timing.wall_ns * 1.05
+    assert timing.involuntary_switches is not None and timing.involuntary_switches >= 0
+
+
+@pytest.mark.parametrize(
+    ("step_ns", "steps"),
+    [
+        (0, 4_094),  # as many as a block can hold
+        (100_000, 200),  # 20 ms
+        (2 * MILLISECOND, 10),
+        (2.6 * MILLISECOND, 8),  # at least 8
+        (125 * MILLISECOND, 8),  # 1 s at most ...
+        (126 * MILLISECOND, 7),
+        (400 * MILLISECOND, 2),
+        (60_000 * MILLISECOND, 2),  # ... but two
+    ],
+)
+def test_compared_blocks_are_long_enough_and_bounded(step_ns: float, steps: int) -> None:
+    assert plan_pair_steps(step_ns) == steps
