@@ -170,6 +170,12 @@ def _run_options(function: Any) -> Any:
     is_flag=True,
     help="Count the C++ headers, precompiled once per machine, as part of a cold start (CPU).",
 )
+@click.option(
+    "--keep-trace",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep torch's raw compile trace, for tlparse. Writing it slows compiling a little.",
+)
 def run(target: str, argv: tuple[str, ...], **options: Any) -> None:
     """Measure TARGET and say whether torch.compile pays off.
 
@@ -256,6 +262,7 @@ def _request(target: str, argv: tuple[str, ...], options: dict[str, Any]) -> Run
         extra_environment=_assignments(options["environment"]),
         keep_caches=options["keep_caches"],
         cold_headers=options["cold_headers"],
+        keep_trace=options["keep_trace"].absolute() if options["keep_trace"] is not None else None,
     )
 
 

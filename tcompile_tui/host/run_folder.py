@@ -26,6 +26,7 @@ EVENTS_FILE = "events.jsonl"
 LOG_FILE = "log.txt"
 TRACEBACK_FILE = "tracebacks.txt"
 VERDICT_FILE = "verdict.json"
+COMPILE_TRACE_FILE = "compile_trace.json"
 RUN_SCHEMA_VERSION = 1
 _LOG_HEAD_BYTES = 8_000_000
 _LOG_TAIL_CHUNKS = 64

@@ -12,8 +12,11 @@ from datetime import datetime
 from pathlib import Path
 from time import monotonic
 
+import msgspec
+
 import tcompile_tui
 from tcompile_tui.core import events as ev
+from tcompile_tui.core.chrome_trace import chrome_trace
 from tcompile_tui.core.discover import Resolved, resolve
 from tcompile_tui.core.spec import Job, Mode, Phase, Preset, RunSpec
 from tcompile_tui.core.state import ProcessState, RunState
@@ -22,11 +25,11 @@ from tcompile_tui.core.verdict_json import encode_verdict, verdict_document
 from tcompile_tui.host import machine, roots
 from tcompile_tui.host.archive import build_worker_archive
 from tcompile_tui.host.devices import Device, choose_device
-from tcompile_tui.host.event_log import EventLog
+from tcompile_tui.host.event_log import EventLog, read_events
 from tcompile_tui.host.interpreter import Interpreter, find_interpreter
 from tcompile_tui.host.phase_runner import PhaseLimits, PhaseRunner
 from tcompile_tui.host.recorder import Recorder
-from tcompile_tui.host.run_folder import OutputLog, ProcessId, RunFolder, RunInfo, write_atomically
+from tcompile_tui.host.run_folder import COMPILE_TRACE_FILE, OutputLog, ProcessId, RunFolder, RunInfo, write_atomically
 from tcompile_tui.host.sampler import Sampler
 from tcompile_tui.host.stopping import Stop, StopRequest
 from tcompile_tui.host.workers import Worker
@@ -49,6 +52,7 @@ class RunRequest:
     extra_environment: Mapping[str, str] = field(default_factory=dict)
     keep_caches: bool = False
     cold_headers: bool = False
+    keep_trace: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -120,8 +124,15 @@ def execute(prepared: Prepared, stop: StopRequest, on_change: Callable[[RunState
     code = int(verdict.exit_code)
     recorder.record(ev.RunEnded(decision=verdict.decision.value, headline=verdict.headline, exit_code=code))
     log.close()
+    _write_compile_trace(folder)
     write_atomically(folder.verdict, encode_verdict(verdict_document(recorder.state, verdict)))
     return Finished(folder, recorder.state, verdict)
+
+
+def _write_compile_trace(folder: RunFolder) -> None:
+    """For Perfetto. From the log, which is bounded, and not kept in memory during the run."""
+    trace = chrome_trace(read_events(folder.events))
+    write_atomically(folder.path / COMPILE_TRACE_FILE, msgspec.json.encode(trace))
 
 
 class _Run:
@@ -248,7 +259,14 @@ class _Run:
             **self._prepared.device.environment,
             **self._request.extra_environment,
             **root.environment,
+            **self._trace_environment(),
         }
+
+    def _trace_environment(self) -> dict[str, str]:
+        """torch writes its raw structured trace itself, one folder a process, as tlparse reads it."""
+        if self._request.keep_trace is None:
+            return {}
+        return {"TORCH_TRACE": str(self._request.keep_trace / f"process-{self._processes}")}
 
     def _new_root(self) -> roots.PrivateRoot:
         root = roots.create_root(share_headers=not self._request.cold_headers)

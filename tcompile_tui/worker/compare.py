@@ -50,9 +50,10 @@ def _compare(path: str, reference: Any, other: Any, training: bool) -> LeafCompa
     if not isinstance(reference, torch.Tensor) or not isinstance(other, torch.Tensor):
         return _compare_plain(path, reference, other)
     dtype = str(reference.dtype).removeprefix("torch.")
-    if reference.shape != other.shape or reference.dtype != other.dtype:
-        return LeafComparison(path, f"{dtype} / {other.dtype}", reference.numel(), same_structure=False)
+    same_dtype = reference.dtype == other.dtype
     reference, other = _dense(reference), _dense(other)
+    if not same_dtype or reference.shape != other.shape:
+        return LeafComparison(path, f"{dtype} / {other.dtype}", reference.numel(), same_structure=False)
     if not (reference.is_floating_point() or reference.is_complex()):
         unequal = int((reference != other).sum())
         return LeafComparison(path, dtype, reference.numel(), same_structure=True, unequal=unequal)

@@ -124,4 +124,12 @@ def _required_parameters(entry: Any) -> list[str]:
     except (TypeError, ValueError):
         return []
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [str(p) for p in parameters if p.default is p.empty and p.kind not in variadic]
+    return [_as_written(p) for p in parameters if p.default is p.empty and p.kind not in variadic]
+
+
+def _as_written(parameter: inspect.Parameter) -> str:
+    annotation = parameter.annotation
+    if annotation is parameter.empty:
+        return parameter.name
+    # A text where the file has `from __future__ import annotations`.
+    return f"{parameter.name}: {annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)}"

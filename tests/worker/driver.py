@@ -80,7 +80,7 @@ def run_phase(
             folder,
             output.write,
         )
-        process = PhaseRunner(worker, job, PhaseLimits(_LIMIT_S), recorder, StopRequest()).run(lambda: [])
+        process = PhaseRunner(worker, job, PhaseLimits(_LIMIT_S), recorder, StopRequest()).run(list)
     finally:
         log.close()
         root.remove()

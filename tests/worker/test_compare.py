@@ -152,7 +152,7 @@ def test_a_snapshot_outlives_the_next_step_and_holds_gradients() -> None:
     kept = snapshot_outputs({"y": output}, model, with_gradients=True)
     with torch.no_grad():
         output.zero_()
-        model.weight.grad.zero_()  # type: ignore[union-attr]
+        model.weight.grad.zero_()
     assert sorted(kept) == ["gradient of bias", "gradient of weight", "output['y']"]
     assert bool(kept["output['y']"].all()) and kept["gradient of weight"].tolist() == [[1, 1]]
     assert not kept["output['y']"].requires_grad

