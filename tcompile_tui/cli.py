@@ -106,10 +106,11 @@ def _recorded(run: str) -> Path:
     """The run folder that is meant: a path, or a name among the recorded runs."""
     from tcompile_tui.paths import default_runs_dir
 
-    for path in (Path(run), default_runs_dir() / run):
-        if (path / "events.jsonl").exists():
-            return path.absolute()
-    _fail(f"{run} is no run folder and no run in {default_runs_dir()}; see tcompile-tui runs", 2)
+    places = (Path(run), default_runs_dir() / run)
+    path = next((place for place in places if (place / "events.jsonl").exists()), None)
+    if path is None:
+        _fail(f"{run} is no run folder and no run in {default_runs_dir()}; see tcompile-tui runs", 2)
+    return path.absolute()
 
 
 def _open(application: Any) -> None:

@@ -69,14 +69,5 @@ def _mark(event: ev.GraphBreak | ev.Recompiled | ev.GraphCaptured | ev.CacheLook
         name, details = "graph captured", {"ops": str(event.ops)}
     else:
         name, details = f"{event.cache.value} cache {event.outcome.value}", {"reason": event.reason or ""}
-    ts = event.t_s * _MICROSECONDS
-    return {
-        "ph": "i",
-        "s": "p",
-        "name": name,
-        "cat": event.kind,
-        "pid": event.process,
-        "tid": 0,
-        "ts": ts,
-        "args": details,
-    }
+    place = {"pid": event.process, "tid": 0, "ts": event.t_s * _MICROSECONDS}
+    return {"ph": "i", "s": "p", "name": name, "cat": event.kind, **place, "args": details}

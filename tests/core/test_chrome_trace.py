@@ -11,9 +11,7 @@ from tcompile_tui.core.spec import Mode, Phase
 
 def _span(begins: bool, name: str, t_s: float, thread: int = 0) -> ev.CompileSpan:
     stage = ev.CompileStage.INDUCTOR
-    return ev.CompileSpan(
-        begins=begins, stage=stage, stage_name=name, compile_id="0/0", thread=thread, t_s=t_s, process=2
-    )
+    return ev.CompileSpan(begins=begins, stage=stage, stage_name=name, thread=thread, t_s=t_s, process=2)
 
 
 def _trace(*events: ev.Event) -> list[dict[str, object]]:
@@ -37,13 +35,8 @@ def test_the_process_is_named_by_phase_and_mode() -> None:
 
 
 def test_nested_stages_keep_their_times() -> None:
-    spans = [
-        _span(True, "outer", 1.0),
-        _span(True, "inner", 2.0),
-        _span(False, "inner", 3.0),
-        _span(False, "outer", 5.0),
-    ]
-    outer, inner = _trace(*spans)[1:]
+    inner_spans = (_span(True, "inner", 2.0), _span(False, "inner", 3.0))
+    outer, inner = _trace(_span(True, "outer", 1.0), *inner_spans, _span(False, "outer", 5.0))[1:]
     assert (outer["ts"], outer["dur"]) == (1e6, 4e6)
     assert (inner["ts"], inner["dur"]) == (2e6, 1e6)
 
