@@ -201,7 +201,8 @@ def _memory(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]
 
 
 def _noise(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
-    for result in results:
+    compared = [result for result in results if result.speedup is not None]
+    for result in compared:
         if result.host_contended:
             yield Finding(
                 "host-contended",
@@ -230,14 +231,14 @@ def _noise(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
                 f"{result.mode.value}: the compiler worked while its steps were measured",
                 evidence=f"in {plural(result.compiles_while_measuring, 'step')}; their pairs were left out",
             )
-        if result.speedup is not None and result.warm_cache_hits == 0 and result.warm_cache_misses:
+        if result.warm_cache_hits == 0 and result.warm_cache_misses:
             yield Finding(
                 "warm-start-was-cold",
                 Severity.NOTE,
                 f"{result.mode.value}: the second start found nothing in the compile caches",
                 evidence=f"{plural(result.warm_cache_misses, 'miss')}, no hit",
             )
-    if results and state.run is not None and state.run.spec.preset in (Preset.QUICK, Preset.SMOKE):
+    if compared and state.run is not None and state.run.spec.preset in (Preset.QUICK, Preset.SMOKE):
         yield Finding(
             "one-process",
             Severity.NOTE,
