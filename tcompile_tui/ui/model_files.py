@@ -46,6 +46,11 @@ def shown_path(path: Path, cwd: Path) -> str:
     return f"./{text}" if text.startswith("-") else text
 
 
+def written_path(text: str, cwd: Path) -> Path:
+    """Where it leads; `~` of somebody unknown is a name like any other."""
+    return cwd / os.path.expanduser(text)  # noqa: PTH111
+
+
 def complete(text: str, cwd: Path) -> str | None:
     """The text, completed by one step: a folder, a Python file, or a model in the file before the colon."""
     if not text or text.endswith(("/..", "..")):
@@ -61,7 +66,7 @@ def complete(text: str, cwd: Path) -> str | None:
 def _complete_path(text: str, separator: str, cwd: Path) -> str | None:
     parent, between, started = text.rpartition(separator)
     folder = parent.replace(".", "/") if separator == "." else parent + between
-    for entry in list_entries(cwd / Path(folder).expanduser(), look_inside=False):
+    for entry in list_entries(written_path(folder, cwd), look_inside=False):
         if entry.path.name.startswith(started):
             end = separator if entry.is_folder else ""
             name = entry.path.stem + ":" if separator == "." and not entry.is_folder else entry.path.name
@@ -75,8 +80,8 @@ def _model_names(where: str, cwd: Path) -> list[str]:
 
     file = where if where.endswith(".py") else where.replace(".", "/") + ".py"
     try:
-        return [candidate.name for candidate in find_candidates(cwd / Path(file).expanduser())]
-    except (SpecError, RuntimeError):
+        return [candidate.name for candidate in find_candidates(written_path(file, cwd))]
+    except SpecError:
         return []
 
 

@@ -83,6 +83,15 @@ class Checked:
         return self.spec is not None and not self.errors and not self.missing
 
     @property
+    def next_step(self) -> str:
+        """What a person does next, in a few words."""
+        if self.errors:
+            return "correct what is marked with !"
+        if TARGET in self.missing:
+            return "choose a model, then press r"
+        return "fill in the inputs, then press r" if self.missing else "press r to find out"
+
+    @property
     def command(self) -> str:
         """The line that a person would type."""
         return command_line(self.spec) if self.spec else "tcompile-tui run MODEL.py"
@@ -156,9 +165,7 @@ def _read_target(text: str, errors: dict[str, str], missing: dict[str, str]) -> 
         return None
 
 
-def _read_inputs(
-    values: FormValues, rows: tuple[InputRow, ...], errors: dict[str, str]
-) -> tuple[TensorSpec, ...]:
+def _read_inputs(values: FormValues, rows: tuple[InputRow, ...], errors: dict[str, str]) -> tuple[TensorSpec, ...]:
     """The inputs that can be read, row by row; together they must fit each other too."""
     written = dict(values.inputs)
     good: list[str] = []

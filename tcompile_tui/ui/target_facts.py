@@ -11,6 +11,7 @@ from pathlib import Path
 from tcompile_tui.core.candidates import Candidate, CandidateKind, FileHooks, signature_text
 from tcompile_tui.core.discover import find_candidates, find_hooks, resolve
 from tcompile_tui.core.spec import SpecError, Target, parse_target
+from tcompile_tui.ui.model_files import written_path
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class TargetFacts:
     candidates: tuple[Candidate, ...] = ()
     bases: Mapping[str, str] = field(default_factory=dict)
     chosen: Candidate | None = None
-    hooks: FileHooks = FileHooks()
+    hooks: FileHooks = field(default_factory=FileHooks)
     problem: str | None = None
 
     def target_for(self, candidate: Candidate) -> str:
@@ -43,7 +44,7 @@ def look_at(text: str, cwd: Path) -> TargetFacts:
         return TargetFacts(text, problem=str(error))
     chosen: Candidate | None = None
     problem: str | None = None
-    path = cwd / Path(target.path).expanduser() if target.path else None
+    path = written_path(target.path, cwd) if target.path else None
     try:
         resolved = resolve(target, cwd)
         chosen, path = resolved.candidate, Path(resolved.path)

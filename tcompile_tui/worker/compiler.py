@@ -273,9 +273,9 @@ class CompileSignals(logging.Handler):
         )
         limit_types = ("RecompileLimitExceeded", "CacheLimitExceeded")
         if "limit exceeded" in str(fail_reason) or get("fail_type") in limit_types:
-            self._send(
-                RecompileLimitHit(compile_id=get("compile_id"), text=str(get("recompile_reason") or fail_reason))
-            )
+            reason = get("recompile_reason")
+            text = parse_recompile(str(reason))[0].guard if reason else str(fail_reason)
+            self._send(RecompileLimitHit(compile_id=get("compile_id"), text=text))
 
     def _read_artifact(self, name: str, payload: str, compile_id: str | None) -> None:
         if name == "dynamo_graph_break_reason":
@@ -289,7 +289,8 @@ class CompileSignals(logging.Handler):
 
 
 class _WarningHandler(logging.Handler):
-    """Recompile limits and cudagraph skips are told as log warnings, some of them nowhere else."""
+    """What the compiler warns of; skipped cudagraphs are told nowhere else. The recompile limit has a record of its
+    own, which names the guard."""
 
     def __init__(self, send: Callable[[Event], None]) -> None:
         super().__init__(logging.WARNING)
@@ -299,9 +300,7 @@ class _WarningHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             text = record.getMessage()[:2000]
-            if "recompile_limit" in text or "cache_size_limit" in text:
-                self._send(RecompileLimitHit(compile_id=None, text=text))
-            elif "cudagraph" in text.lower():
+            if "cudagraph" in text.lower():
                 self._send(CudagraphSkipped(reason=text))
             else:
                 self._send(CompilerWarning(logger=record.name, text=text))

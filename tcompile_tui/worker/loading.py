@@ -35,6 +35,16 @@ class UserFile:
         found = getattr(self.module, name, None)
         return found if callable(found) else None
 
+    @property
+    def loss(self) -> Callable[[Any], Any] | None:
+        """`loss(output)`. One that needs a target too belongs to the file's own training loop."""
+        found = self.hook("loss")
+        try:
+            inspect.signature(found.forward if isinstance(found, torch.nn.Module) else found).bind(None)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            return None
+        return found
+
     def task(self, asked: Task | None) -> Task:
         """What the command line asks for, else what the file says (`TRAIN = True`), else inference."""
         return asked or (Task.TRAIN if getattr(self.module, "TRAIN", False) is True else Task.INFER)

@@ -118,6 +118,7 @@ def _run_eager(bench: Bench) -> None:
     loop = _Loop(bench, Arm.EAGER, step)
     loop.warm_up()
     loop.send_memory_peak()
+    loop.run_further_calls(model)  # what fails without the compiler is not to be blamed on it
 
 
 def _run_cold(bench: Bench) -> None:
@@ -370,7 +371,7 @@ def _model_facts(bench: Bench, model: torch.nn.Module, batches: list[Batch]) -> 
         inputs=describe_inputs(batches[0]),
         input_batches=len(batches),
         optimizer="AdamW lr 0" if bench.training else None,
-        loss=("the file's loss()" if bench.user.hook("loss") else "mean square") if bench.training else None,
+        loss=("the file's loss()" if bench.user.loss else "mean square") if bench.training else None,
         forward_file=forward_file,
         forward_line=forward_line,
     )

@@ -27,7 +27,7 @@ def make_step(
     begin, autocast = _step_marker(device), _autocast(spec, device)
     if task is Task.INFER:
         return _inference_step(model, batches, begin, autocast)
-    loss = user.hook("loss") or mean_square
+    loss = user.loss or mean_square
     return _training_step(model, batches, begin, autocast, loss, _scaler(spec, device))
 
 

@@ -111,7 +111,8 @@ def parse_recompile(payload: str) -> tuple[GuardFailure, ...]:
 def _guard_failure(text: str) -> GuardFailure:
     match = re.match(r"^(\d+/\d+): (.*)$", text, re.S)
     entry, rest = (match.group(1), match.group(2)) if match else (None, text)
-    parts = [part.strip() for part in re.split(r"\s{2,}# ", rest)]  # "guard   # source line  # file:line in fn"
+    # "guard   # source line  # file:line in fn (HINT: ...)"
+    parts = [part.strip() for part in re.split(r"\s{2,}# ", rest.partition(" (HINT: ")[0])]
     return GuardFailure(guard=parts[0], entry=entry, where=parts[-1] if len(parts) > 1 else None)
 
 
@@ -134,10 +135,10 @@ def parse_output_code(code: str, compile_id: str | None) -> CodeGenerated:
     )
 
 
+_ASSIGNMENT = re.compile(r'^\s*\w+(?:: "[^"]*")? = ([^;\n]*)', re.M)
+_PLAIN_NAME = re.compile(r"[\w.]+\s*")
+
+
 def count_ops(graph_text: str) -> int:
-    """Operations in a printed Dynamo graph: assignments, without the unpacking of inputs."""
-    return sum(
-        1
-        for line in graph_text.splitlines()
-        if " = " in line and not line.lstrip().startswith("l_") and " = l_" not in line.split(";")[0]
-    )
+    """Operations in a printed Dynamo graph: assignments, without those that only give an input or attribute a name."""
+    return sum(not _PLAIN_NAME.fullmatch(value) for value in _ASSIGNMENT.findall(graph_text))

@@ -102,6 +102,23 @@ def test_hooks_decide_task_and_mode_of_the_model() -> None:
     assert user.training_mode(Task.INFER) and user.hook("loss") is None
 
 
+@pytest.mark.parametrize(
+    ("loss", "taken"),
+    [
+        (lambda output: output, True),
+        (lambda output, weight=2: output, True),
+        (lambda output, target: output, False),
+        (torch.nn.Identity(), True),
+        (torch.nn.MSELoss(), False),
+        ("no function", False),
+    ],
+)
+def test_a_loss_that_needs_a_target_is_not_the_hook(loss: object, taken: bool) -> None:
+    module = types.ModuleType("net")
+    vars(module)["loss"] = loss
+    assert (UserFile(module, None).loss is loss) is taken
+
+
 # ---------------------------------------------------------------- building
 
 

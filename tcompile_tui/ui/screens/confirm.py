@@ -13,10 +13,10 @@ from textual.widgets import Static
 from tcompile_tui.ui.commands import Command, CommandScreen
 
 
-class ConfirmScreen(CommandScreen[bool], ModalScreen[bool]):
+class ConfirmScreen(ModalScreen[bool], CommandScreen[bool]):
     """`question`, and what `y` does in a few words. Everything but `y` is no."""
 
-    COMMANDS: ClassVar[tuple[Command, ...]] = (  # type: ignore[assignment]
+    COMMANDS: ClassVar[tuple[Command, ...]] = (
         Command("y", "answer(True)", "Yes", "Do it"),
         Command("n,escape,q,enter", "answer(False)", "No", "Leave it"),
     )

@@ -41,7 +41,7 @@ def read_source(file: Path, line: int, around: int = _AROUND) -> SourceLines | N
     try:
         if not file.is_file() or file.stat().st_size > _MAX_SOURCE_BYTES:
             return None
-        lines = literal(file.read_text(encoding="utf-8", errors="replace")).split("\n")
+        lines = literal(file.read_text(encoding="utf-8", errors="replace")).removesuffix("\n").split("\n")
     except OSError:
         return None
     if not 1 <= line <= len(lines):
@@ -65,12 +65,10 @@ def break_site(state: RunState, finding: Finding) -> BreakSite | None:
     return next(exact, sites[0] if sites else None)
 
 
-class FindingScreen(CommandScreen[None], ModalScreen[None]):
+class FindingScreen(ModalScreen[None], CommandScreen[None]):
     """`cwd` is where the run was started: a relative path in a record is meant from there."""
 
-    COMMANDS: ClassVar[tuple[Command, ...]] = (  # type: ignore[assignment]
-        Command("escape,q,enter", "dismiss", "Back", "Back to the verdict"),
-    )
+    COMMANDS: ClassVar[tuple[Command, ...]] = (Command("escape,q,enter", "dismiss", "Back", "Back to the verdict"),)
     HELP = "What one finding stands on, and what to do about it. The source is the file as it is now."
     DEFAULT_CSS = """
     FindingScreen { align: center middle; }
@@ -145,12 +143,15 @@ class FindingScreen(CommandScreen[None], ModalScreen[None]):
 
 def _excerpt(found: SourceLines, marked: int, ascii_only: bool) -> Content:
     """Numbered lines, with a sign and bold type at the one that is meant."""
-    width = len(str(found.first + len(found.lines)))
+    width = len(str(found.first + len(found.lines) - 1))
     text = "\n".join(literal(line, ascii_only) or " " for line in found.lines)
     rows = []
     for number, line in enumerate(highlight(text, language="python").split("\n"), found.first):
         meant = number == marked
         sign = "> " if meant else "  "
-        row = Content.assemble((f"{sign}{number:>{width}} ", "bold" if meant else _DIM), line)
-        rows.append(row.stylize("bold reverse") if meant else row)
+        number_text = f"{sign}{number:>{width}} "
+        if meant:
+            rows.append(Content.styled(number_text + line.plain, "bold reverse"))
+        else:
+            rows.append(Content.assemble((number_text, _DIM), line))
     return Content("\n").join(rows)

@@ -10,6 +10,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Footer, OptionList, Static
 
+from tcompile_tui.core.events import WorkerFailed
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import plural
 from tcompile_tui.core.verdict import Decision, Verdict, decide, program_failed
@@ -20,7 +21,7 @@ from tcompile_tui.ui.screens.finding import FindingScreen, break_site
 from tcompile_tui.ui.screens.log import LogScreen
 from tcompile_tui.ui.widgets.decision_look import next_step
 from tcompile_tui.ui.widgets.finding_list import FindingList
-from tcompile_tui.ui.widgets.literal import one_line
+from tcompile_tui.ui.widgets.literal import literal, one_line
 from tcompile_tui.ui.widgets.mode_table import ModeTable
 from tcompile_tui.ui.widgets.total_time_plot import MODE_LETTERS, TotalTimePlot, total_times
 from tcompile_tui.ui.widgets.verdict_facts import VerdictFacts
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 PASTE_FILE = "paste.txt"
 REPORT_FILE = "report.txt"
+_TRACEBACK_LINES = 12
 
 
 def verdict_of(state: RunState) -> Verdict:
@@ -44,8 +46,8 @@ def verdict_of(state: RunState) -> Verdict:
 class VerdictScreen(CommandScreen[None]):
     """The verdict of a run that has ended, or of one that was cut short, from what it left."""
 
-    COMMANDS: ClassVar[tuple[Command, ...]] = (  # type: ignore[assignment]
-        Command("y", "copy", "Copy line", "Copy the line to paste (OSC 52), and write it to paste.txt"),
+    COMMANDS: ClassVar[tuple[Command, ...]] = (
+        Command("y", "copy", "Copy", "Copy the line to paste (OSC 52), and write it to paste.txt"),
         Command("enter", "open_finding", "Open", "Open the finding: source, explanation, hints", priority=True),
         Command("b", "breaks", "Breaks", "Only the graph breaks, or all findings again"),
         Command("l", "log", "Log", "What the model printed"),
@@ -67,7 +69,7 @@ saves       share of the eager run's time that is saved, the cold start paid
 outputs     compiled outputs (and gradients) against eager's: same, within rounding, uncertain or different
 plot        total time over steps; a letter names a line, ^ is the best mode's break-even
 findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-tiny"), (76, "-narrow"), (104, "-wide")]
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-tiny"), (76, "-narrow"), (104, "-wide")]  # type: ignore[misc]
     DEFAULT_CSS = """
     VerdictScreen > .title { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
     VerdictScreen #page { height: 1fr; scrollbar-size-vertical: 1; }
@@ -76,7 +78,8 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
     VerdictScreen #plot { width: 1fr; height: 9; }
     VerdictScreen #findings { width: 1fr; height: auto; }
     VerdictScreen #modes { width: auto; height: auto; }
-    VerdictScreen #where { height: auto; }
+    VerdictScreen #modes:first-child { width: 1fr; }
+    VerdictScreen #where, VerdictScreen #traceback { height: auto; }
     VerdictScreen.-narrow #lower, VerdictScreen.-tiny #lower, VerdictScreen.-tiny #upper { layout: vertical; }
     VerdictScreen.-narrow #modes, VerdictScreen.-tiny #modes { width: 1fr; overflow-x: auto; }
     VerdictScreen.-tiny #facts { width: 1fr; overflow-x: auto; }
@@ -112,6 +115,7 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
                 with Vertical(id="where", classes="panel") as where:
                     where.border_title = "where to look"
                     yield Static(self._where())
+                yield from self._traceback()
             with Horizontal(id="lower", classes="row"):
                 if verdict.findings:
                     with Vertical(id="findings", classes="panel"):
@@ -120,7 +124,7 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
                     with Vertical(id="modes", classes="panel") as modes:
                         modes.border_title = "modes" if len(verdict.modes) > 1 else "all figures"
                         yield ModeTable(verdict)
-        yield Footer(show_command_palette=False)
+        yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
         findings = self._findings
@@ -137,7 +141,9 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
         task = f"{run.spec.task.value}, " if run.spec.task is not None else ""
         facts = f"{task}{run.device_name}, torch {run.torch_version}"
         target = one_line(str(run.spec.target), self._program.ascii_only)
-        return Content.assemble(("Verdict  ", "bold"), target, (f"  {one_line(facts)}{self._cut_short}", "$foreground-muted"))
+        return Content.assemble(
+            ("Verdict  ", "bold"), target, (f"  {one_line(facts)}{self._cut_short}", "$foreground-muted")
+        )
 
     @property
     def _cut_short(self) -> str:
@@ -146,7 +152,7 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
     def _where(self) -> Content:
         """Files that tell more, and the failing place in the user's own code."""
         rows = []
-        failure = next((p.failure for p in reversed(self._state.processes.values()) if p.failure is not None), None)
+        failure = self._failure
         if failure is not None and failure.file is not None:
             rows.append(("place", f"{failure.file}:{failure.line}"))
             if failure.source:
@@ -159,9 +165,24 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
         parts = [Content.assemble((name.ljust(12), "$foreground-muted"), one_line(text)) for name, text in rows]
         return Content("\n").join(parts)
 
+    def _traceback(self) -> ComposeResult:
+        """The end of the failure's traceback: what names the cause is there."""
+        failure = self._failure
+        if failure is not None and failure.traceback.strip():
+            lines = literal(failure.traceback, self._program.ascii_only).rstrip().split("\n")[-_TRACEBACK_LINES:]
+            with Vertical(id="traceback", classes="panel") as panel:
+                panel.border_title = "end of the traceback"
+                yield Static(Content("\n".join(lines)))
+
+    @property
+    def _failure(self) -> WorkerFailed | None:
+        return next((p.failure for p in reversed(self._state.processes.values()) if p.failure is not None), None)
+
     def _name_findings(self, findings: FindingList) -> None:
         found, breaks = len(self._verdict.findings), len(findings.breaks)
-        title = f"{plural(breaks, 'graph break')} (b: all findings)" if findings.breaks_only else plural(found, "finding")
+        title = (
+            f"{plural(breaks, 'graph break')} (b: all findings)" if findings.breaks_only else plural(found, "finding")
+        )
         if breaks and not findings.breaks_only:
             title += f", {plural(breaks, 'graph break')} (b)"
         self.query_one("#findings").border_title = title

@@ -9,13 +9,14 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
 LABEL_COLUMNS = 8
 _GAP = 2
+_LEAST_DETAIL = 12
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Choices(Widget, can_focus=True):
     options: reactive[tuple[Option, ...]] = reactive((), layout=True)
     chosen: reactive[frozenset[str]] = reactive(frozenset())
     cursor: reactive[int] = reactive(0)
+    reason: reactive[str] = reactive("", layout=True)
+    """Why the choice is wrong; shown below it."""
 
     @dataclass
     class Changed(Message):
@@ -75,12 +78,15 @@ class Choices(Widget, can_focus=True):
         options: Iterable[Option],
         chosen: Iterable[str] = (),
         *,
-        id: str,  # noqa: A002
+        id: str,
         column: bool = False,
         several: bool = False,
+        detail_columns: int = 0,
         ascii_only: bool = False,
     ) -> None:
+        """`detail_columns` of a column are for details, even if labels must be cut for them."""
         super().__init__(id=id)
+        self._detail_columns = detail_columns
         self._label = label
         self._column = column
         self._several = several
@@ -100,7 +106,7 @@ class Choices(Widget, can_focus=True):
         if not self.options:
             return ""
         option = self.options[min(self.cursor, len(self.options) - 1)]
-        return f"{option.label}: {option.detail}" if option.detail else ""
+        return f"{option.label}: {option.detail}" if option.detail else option.label
 
     def show(self, options: Sequence[Option], chosen: Iterable[str]) -> None:
         """Other options, from the program: posts nothing."""
@@ -145,6 +151,8 @@ class Choices(Widget, can_focus=True):
         if not 0 <= index < len(self.options):
             return
         self.cursor = index
+        if self._column and isinstance(self.parent, Widget):
+            self.parent.scroll_to_region(Region(0, self.virtual_region.y + index, 1, 1), animate=False)
         if not self._several:
             self._take(index)
         self.post_message(self.Moved(self))
@@ -161,6 +169,9 @@ class Choices(Widget, can_focus=True):
     # ------------------------------------------------------------ looks
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return self._rows(width) + bool(self.reason)
+
+    def _rows(self, width: int) -> int:
         return max((placed.y for placed in self._placed(width)), default=0) + 1
 
     def render(self) -> Content:
@@ -169,12 +180,14 @@ class Choices(Widget, can_focus=True):
         for placed in self._placed(width):
             line = lines.get(placed.y, Content(""))
             lines[placed.y] = line.pad_right(placed.x - line.cell_length) + self._styled(placed)
+        if self.reason:
+            lines[self._rows(width)] = Content.styled(f"{'':{self._indent}}! {self.reason}", "$text-error")
         return Content("\n").join(self._with_detail(y, lines[y], width) for y in sorted(lines))
 
     def _styled(self, placed: _Placed) -> Content:
         taken = self.options[placed.index].value in self.chosen
         here = self.has_focus and placed.index == self.cursor
-        return Content.styled(placed.text, "bold reverse" if here else "bold" if taken else "$text-muted")
+        return Content.styled(placed.text, "bold reverse" if here else "bold" if taken else "dim")
 
     def _with_detail(self, y: int, line: Content, width: int) -> Content:
         """The details stand in a column of their own, so the longest label decides where, and if."""
@@ -183,13 +196,13 @@ class Choices(Widget, can_focus=True):
             detail = self.options[y].detail if y < len(self.options) else ""
         else:
             longest = line.cell_length
-            last = y == self.get_content_height(self.size, self.size, width) - 1
-            detail = next((option.detail for option in self.options if option.value in self.chosen), "") if last else ""
+            chosen = next((option.detail for option in self.options if option.value in self.chosen), "")
+            detail = chosen if y == self._rows(width) - 1 else ""
         room = width - longest - _GAP
-        if not detail or room < min(len(detail), 12):
+        if not detail or room < min(len(detail), _LEAST_DETAIL):
             return line
         cut = detail if len(detail) <= room else detail[: room - 1] + ("~" if self._ascii_only else "…")
-        return line.pad_right(longest + _GAP - line.cell_length) + Content.styled(cut, "$text-muted")
+        return line.pad_right(longest + _GAP - line.cell_length) + Content.styled(cut, "dim")
 
     @property
     def _indent(self) -> int:
@@ -202,7 +215,8 @@ class Choices(Widget, can_focus=True):
         for index, option in enumerate(self.options):
             text = f"{self._mark(option)} {option.label}"
             if self._column:
-                text = self._cut(text, width - self._indent)
+                room = width - self._indent
+                text = self._cut(text, room - (self._detail_columns if room > 2 * _LEAST_DETAIL else 0))
                 found.append(_Placed(index, self._indent, index, text))
                 continue
             if x > self._indent and x + len(text) > width:

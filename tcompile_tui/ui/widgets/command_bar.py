@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from textual.binding import Binding
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -12,7 +15,7 @@ _LINES = 2
 class CommandBar(Widget, can_focus=True):
     """Always visible. Where the keys are while nothing is being written: enter runs, like `r`."""
 
-    BINDINGS = [("enter", "screen.run", "Run")]  # noqa: RUF012
+    BINDINGS: ClassVar[list[Binding]] = [Binding("enter", "screen.run", "Run", show=False)]  # type: ignore[assignment]
     DEFAULT_CSS = f"""
     CommandBar {{ height: {_LINES + 1}; padding: 0 1; border-top: solid $primary-darken-1; border-title-color: $text; }}
     CommandBar:focus {{ border-top: solid $accent; }}
@@ -28,7 +31,7 @@ class CommandBar(Widget, can_focus=True):
         if len(lines) > _LINES:
             lines = [*lines[: _LINES - 1], lines[_LINES - 1][: max(0, self.size.width - 8)] + " ..."]
         text = Content("\n  ".join(lines))
-        return Content("$ ").stylize("$text-muted") + (text if self.can_run else text.stylize("$text-muted"))
+        return Content("$ ").stylize("dim") + (text if self.can_run else text.stylize("dim"))
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -25,8 +25,10 @@ class Field(Vertical):
     Field.-sub .label {{ text-style: none; padding: 0 1 0 2; }}
     """
 
-    def __init__(self, key: str, label: str, line: Input, *beside: Widget, classes: str = "") -> None:
-        super().__init__(classes=classes)
+    def __init__(
+        self, key: str, label: str, line: Input, *beside: Widget, id: str | None = None, classes: str = ""
+    ) -> None:
+        super().__init__(id=id, classes=classes)
         line.compact = True
         self.key = key
         self.line = line

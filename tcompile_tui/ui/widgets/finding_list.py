@@ -50,6 +50,9 @@ class FindingList(OptionList):
     DEFAULT_CSS = """
     FindingList { height: auto; border: none; padding: 0; background: transparent; }
     FindingList:focus { border: none; background: transparent; background-tint: $foreground 0%; }
+    FindingList:focus > .option-list--option-highlighted {
+        background: $primary 40%; color: $foreground; text-style: bold;
+    }
     """
 
     def __init__(self, findings: Sequence[Finding], ascii_only: bool = False, *, id: str | None = None) -> None:

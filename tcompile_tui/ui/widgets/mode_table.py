@@ -17,7 +17,7 @@ from tcompile_tui.ui.widgets.total_time_plot import MODE_LETTERS
 
 _LABEL_WIDTH = 16
 _WIDEST = 74
-_MIN_CELL, _MAX_CELL = 15, 40
+_MIN_CELL, _MAX_CELL = 12, 40
 _HORIZONS = (("1 h", 3_600.0), ("24 h", 86_400.0), ("1 week", 604_800.0))
 Row = tuple[str, Callable[[JudgedMode], str]]
 
@@ -76,7 +76,7 @@ def _rows() -> Iterator[Row]:
         yield f"saves in {name}", _saved_in(seconds)
     yield "outputs", lambda judged: judged.result.accuracy.agreement.value if judged.result.accuracy else MISSING
     yield "peak memory", lambda judged: size(judged.result.peak_memory_bytes)
-    yield "  eager", lambda judged: size(judged.result.eager_peak_memory_bytes)
+    yield "eager's peak", lambda judged: size(judged.result.eager_peak_memory_bytes)
     yield "compiler", lambda judged: _compiler(judged.result)
     yield "recompiles", lambda judged: count(judged.result.recompiles)
 

@@ -49,18 +49,20 @@ class ModelTree(Tree[Entry]):
         path: Path
 
     def __init__(self, folder: Path, ascii_only: bool = False) -> None:
+        self._marks = _ASCII_MARKS if ascii_only else _MARKS  # the base class asks for labels at once
+        self._chosen: Path | None = None
         super().__init__(str(folder), data=Entry(folder, is_folder=True), id="files")
         self.show_root = False
         self.show_guides = False
         self.guide_depth = 2
-        self._marks = _ASCII_MARKS if ascii_only else _MARKS
-        self._chosen: Path | None = None
 
     def on_mount(self) -> None:
         self._load(self.root)
 
     def mark(self, path: Path | None) -> None:
-        """Show which file is the one that the form is about."""
+        """Show which file is the one that the form is about, and open the folders above it."""
+        if path is not None and path != self._chosen:
+            self._reveal(self.root, path)
         changed, self._chosen = {self._chosen, path}, path
         for line in range(self.last_line + 1):
             node = self.get_node_at_line(line)
@@ -116,3 +118,17 @@ class ModelTree(Tree[Entry]):
         node.expand()
         if self.cursor_line < 0 and entries:
             self.cursor_line = 0
+        if self._chosen is not None:
+            self._reveal(node, self._chosen)
+
+    def _reveal(self, node: TreeNode[Entry], path: Path) -> None:
+        """As far as the folders have been read; `_fill` goes on from there."""
+        for child in node.children:
+            if child.data is None or not (child.data.path == path or child.data.path in path.parents):
+                continue
+            if child.data.is_folder:
+                child.expand()
+                self._reveal(child, path)
+            elif not self.has_focus:
+                # The lines are known after the next refresh.
+                self.call_after_refresh(self.move_cursor, child)

@@ -24,6 +24,7 @@ _BITS = ((0x40, 0x80), (0x04, 0x20), (0x02, 0x10), (0x01, 0x08))  # of a braille
 _TIME_UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 _GUTTER = 9
 _PLOT_ROWS = 6  # with its axis; below that the names of the lines may take one row only
+_ROOMY_CELLS = 28
 _FARTHEST = 4.0  # times the best mode's break-even
 
 
@@ -159,7 +160,7 @@ class TotalTimePlot(Widget):
         """`0`, the break-even, the plan and the end, each where it is; what would touch its neighbour is left out."""
         width = gutter + cells
         text = "0".rjust(gutter + 1)
-        end = short(round(self._times.steps)) + " steps"
+        end = short(round(self._times.steps)) + (" steps" if cells >= _ROOMY_CELLS else "")
         marks = [(self._times.break_even, "^"), (self._times.planned, "plan ")]
         for steps, sign in sorted((steps, sign) for steps, sign in marks if steps is not None):
             begin = gutter + int(steps / self._times.steps * cells)

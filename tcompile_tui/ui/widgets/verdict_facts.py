@@ -30,7 +30,11 @@ def fact_rows(best: JudgedMode, verdict: Verdict, spec: RunSpec | None) -> list[
     """Most important first: where there is little room the last ones fall off."""
     result = best.result
     gain = percent(best.planned_gain) if best.planned_gain is not None else MISSING
-    saves = f"costs {percent(-best.planned_gain)} more than eager" if (best.planned_gain or 0) < 0 else f"{gain} of the plan"
+    saves = (
+        f"costs {percent(-best.planned_gain)} more than eager"
+        if (best.planned_gain or 0) < 0
+        else f"{gain} of the plan"
+    )
     return [
         FactRow("cold", _start_cells(result.cold_start, result.break_even_cold, result.eager_mean_ms), strong=True),
         FactRow("warm", _start_cells(result.warm_start, result.break_even_warm, result.eager_mean_ms)),

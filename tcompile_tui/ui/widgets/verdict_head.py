@@ -47,9 +47,9 @@ class VerdictHead(Vertical):
     VerdictHead.-failed .word { color: $error; }
     VerdictHead.-stopped { border: dashed $foreground-muted; }
 
-    .-tiny VerdictHead .large, .-ascii VerdictHead .large { display: none; }
-    .-tiny VerdictHead .plain, .-ascii VerdictHead .plain { display: block; }
-    .-ascii VerdictHead { border: ascii $foreground-muted; }
+    .-tiny VerdictHead .large, VerdictHead.-plain .large { display: none; }
+    .-tiny VerdictHead .plain, VerdictHead.-plain .plain { display: block; }
+    VerdictHead.-plain { border: ascii $foreground-muted; }
     """
 
     def __init__(self, verdict: Verdict, step: str, ascii_only: bool, *, id: str | None = None) -> None:
@@ -60,10 +60,11 @@ class VerdictHead(Vertical):
         look = LOOKS[verdict.decision]
         symbol = look.plain_symbol if ascii_only else look.symbol
         self.border_title = Content(f"{symbol} {look.meaning}")
-        if verdict.best is not None:
-            of = f" of {plural(len(verdict.modes), 'mode')}" if len(verdict.modes) > 1 else ""
-            self.border_subtitle = Content(f"{'best' if of else 'only'} mode{of}: {verdict.best.result.mode.value}")
+        if verdict.best is not None and len(verdict.modes) > 1:
+            best = verdict.best.result.mode.value
+            self.border_subtitle = Content(f"best of {plural(len(verdict.modes), 'mode')}: {best}")
         self.add_class(look.css)
+        self.set_class(ascii_only, "-plain")
         self.set_class(not self._has_speedup, "-no-figures")
 
     @property

@@ -1,0 +1,84 @@
+"""The compiler's signals, as its loggers give them."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from tcompile_tui.core import events as ev
+from tcompile_tui.worker.compiler import CompileSignals, assert_private_caches, disabled_by
+from tcompile_tui.worker.failures import StageError
+
+pytestmark = pytest.mark.xdist_group("torch")
+
+
+def _told(metadata: dict[str, Any], payload: str | None = None) -> list[ev.Event]:
+    """What one structured record becomes."""
+    sent: list[ev.Event] = []
+    signals = CompileSignals(sent.append)
+    record = logging.makeLogRecord({"metadata": metadata, "payload": payload})
+    assert signals.handle(record)
+    assert signals.summary().handler_errors == 0
+    return sent
+
+
+def test_the_recompile_limit_is_told_once_and_names_its_guard() -> None:
+    metrics = {
+        "compile_id": "0/8", "fail_type": "Unsupported", "fail_reason": "Dynamo recompile limit exceeded\n  Why",
+        "recompile_reason": "0/7: self.step == 7          # self.step += 1  # net.py:11 in forward (HINT: x)",
+    }  # fmt: skip
+    compiled, limit = _told({"compilation_metrics": metrics, "frame_id": 0, "frame_compile_id": 8})
+    assert isinstance(compiled, ev.FrameCompiled) and compiled.fail_type == "Unsupported"
+    assert limit == ev.RecompileLimitHit(compile_id="0/8", text="self.step == 7")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "payload", "event"),
+    [
+        ({"artifact": {"name": "fx_graph_cache_hit"}, "frame_id": 1, "frame_compile_id": 2}, "{}",
+         ev.CacheLookup(cache=ev.CacheKind.FX, outcome=ev.CacheOutcome.HIT, compile_id="1/2")),
+        ({"chromium_event": {}}, '{"name":"autograd_cache_bypass","ph":"i","args": {"cache_bypass_reason": "hook"}}',
+         ev.CacheLookup(cache=ev.CacheKind.AOT_AUTOGRAD, outcome=ev.CacheOutcome.BYPASS, reason="hook")),
+        ({"chromium_event": {}}, '{"name": "dynamo", "ph": "B", "args": {"compile_id": "3/0"}}',
+         ev.CompileSpan(begins=True, stage=ev.CompileStage.FRAME, stage_name="dynamo", compile_id="3/0")),
+    ],
+)  # fmt: skip
+def test_records_become_events(metadata: dict[str, Any], payload: str, event: ev.Event) -> None:
+    assert _told(metadata, payload) == [event]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "payload"),
+    [
+        ({"artifact": {"name": "fx_graph_cache_hash"}}, "{}"),
+        ({"chromium_event": {}}, '{"name": "pass.noise", "ph": "B"}'),
+        ({"something_new": {"x": 1}}, None),
+        ({}, None),
+    ],
+)
+def test_noise_and_new_kinds_are_left_out(metadata: dict[str, Any], payload: str | None) -> None:
+    assert _told(metadata, payload) == []
+
+
+def test_a_record_that_cannot_be_read_never_reaches_the_compile() -> None:
+    sent: list[ev.Event] = []
+    signals = CompileSignals(sent.append)
+    signals.handle(logging.makeLogRecord({"metadata": {"chromium_event": {}}, "payload": "no json"}))
+    assert sent == [] and signals.summary().handler_errors == 1
+
+
+@pytest.mark.parametrize("variable", ["TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE"])
+def test_a_variable_that_switches_compiling_off_is_named(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "0")
+    assert disabled_by() is None
+    monkeypatch.setenv(variable, "1")
+    assert variable in (disabled_by() or "")
+
+
+def test_caches_outside_the_private_folder_are_refused(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "users"))
+    with pytest.raises(StageError, match="lies outside the private folder") as caught:
+        assert_private_caches(str(tmp_path / "private"))
+    assert caught.value.fault == "program"
