@@ -25,7 +25,7 @@ class TCompileApp(App[None]):
     TITLE = "tcompile-tui"
     COMMANDS: ClassVar[set[Any]] = {CommandProvider}
     ENABLE_COMMAND_PALETTE = True
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-narrow"), (NARROW_COLUMNS, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW_COLUMNS, "-wide")]  # noqa: RUF012 (an instance variable of App)
     COMMANDS_EVERYWHERE: ClassVar[tuple[Command, ...]] = (
         Command("question_mark", "app.show_help", "Help", "Keys and numbers of this screen"),
         Command("ctrl+q", "app.quit", "Quit", "Leave; a run that was started goes on", show=False),

@@ -35,20 +35,20 @@ class Command:
 
 
 class CommandScreen(Screen[Result]):
-    """A screen whose keys come from its COMMANDS. `HELP` says in a few lines what the screen shows and what its
+    """A screen whose keys come from its SCREEN_COMMANDS. `HELP` says in a few lines what the screen shows and what its
     numbers mean."""
 
-    COMMANDS: ClassVar[tuple[Command, ...]] = ()
+    SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = ()
     HELP: ClassVar[str] = ""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        cls.BINDINGS = [command.binding for command in cls.COMMANDS]
+        cls.BINDINGS = [command.binding for command in cls.SCREEN_COMMANDS]
         super().__init_subclass__(**arguments)
 
 
 def commands_of(screen: Screen[Any], app: App[Any]) -> Iterable[Command]:
     """The screen's own commands, then the application's."""
-    own: tuple[Command, ...] = getattr(screen, "COMMANDS", ())
+    own: tuple[Command, ...] = getattr(screen, "SCREEN_COMMANDS", ())
     general: tuple[Command, ...] = getattr(app, "COMMANDS_EVERYWHERE", ())
     return (*own, *general)
 

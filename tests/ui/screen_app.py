@@ -23,7 +23,7 @@ class VerdictShown(NamedTuple):
 class ScreenApp(TCompileApp):
     """The application with one screen of the test's; where screens lead to is noted instead of shown."""
 
-    CSS_PATH = Path(ui.__file__).with_name("app.tcss")
+    CSS_PATH = str(Path(ui.__file__).with_name("app.tcss"))
 
     def __init__(
         self, screen: Callable[[], Screen[None]], runs_dir: Path = Path("runs"), ascii_only: bool = False

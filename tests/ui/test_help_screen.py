@@ -12,7 +12,7 @@ from tests.ui.screen_app import ScreenApp, screen_text
 
 
 class Example(CommandScreen[None]):
-    COMMANDS: ClassVar[tuple[Command, ...]] = (
+    SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
         Command("x,slash", "nothing", "Ex", "Does [b]nothing[/b]"),
         Command("z", "hidden", "Zed", "Cannot be done now"),
     )

@@ -411,8 +411,9 @@ async def test_a_click_chooses() -> None:
         screen = await ready(pilot)
         task = screen.query_one("#task", Choices)
         column = str(task.render()).index("train")
+        await pilot.pause(0.1)  # the rows above it are being laid out
         await pilot.click("#task", offset=(column, 0))
-        assert task.value == "train"
+        await until(pilot, lambda: task.value == "train")
 
 
 async def test_the_last_settings_of_a_file_come_back(launched: FakeLaunch) -> None:

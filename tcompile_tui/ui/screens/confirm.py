@@ -16,7 +16,7 @@ from tcompile_tui.ui.commands import Command, CommandScreen
 class ConfirmScreen(ModalScreen[bool], CommandScreen[bool]):
     """`question`, and what `y` does in a few words. Everything but `y` is no."""
 
-    COMMANDS: ClassVar[tuple[Command, ...]] = (
+    SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
         Command("y", "answer(True)", "Yes", "Do it"),
         Command("n,escape,q,enter", "answer(False)", "No", "Leave it"),
     )

@@ -23,7 +23,7 @@ class Leave(enum.Enum):
 class LeaveScreen(CommandScreen[Leave], ModalScreen[Leave]):
     """Asks: keep running, stop, or cancel. Nothing is chosen by accident: enter cancels."""
 
-    COMMANDS: ClassVar[tuple[Command, ...]] = (  # type: ignore[assignment]
+    SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
         Command("k", "choose('keep')", "Keep running", "Leave; the run goes on without this terminal"),
         Command("s", "choose('stop')", "Stop it", "End the run without a decision, then leave; its folder stays"),
         Command("c,escape,enter,q,ctrl+q", "choose('cancel')", "Cancel", "Stay here"),

@@ -30,7 +30,7 @@ def read_tail(path: Path, most_bytes: int = _TAIL_BYTES) -> tuple[list[str], int
 class LogScreen(ModalScreen[None], CommandScreen[None]):
     """Shows the end of `path`."""
 
-    COMMANDS: ClassVar[tuple[Command, ...]] = (
+    SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
         Command("escape,q,l,t", "dismiss", "Back", "Back to where you came from"),
     )
     HELP = "The file as it is, without its control characters. Arrow keys, page keys, home and end move."

@@ -51,7 +51,7 @@ def plotted(state: RunState) -> tuple[ArmSteps | None, ArmSteps | None]:
 class RunScreen(CommandScreen[None]):
     """Follows `feed`. When a live run has ended its verdict comes by itself; a replay stays."""
 
-    COMMANDS: ClassVar[tuple[Command, ...]] = (
+    SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
         Command("space", "pause", "Pause", "Hold the picture; the run and its records go on"),
         Command("l", "log", "Log", "What the model prints"),
         Command("d", "decide_now", "Decide", "End the measuring now and decide with what is there"),

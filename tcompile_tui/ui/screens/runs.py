@@ -72,7 +72,7 @@ def _best_speedup(verdict: dict[str, Any] | None) -> float | None:
 class RunsScreen(CommandScreen[None]):
     """The runs in the program's folder."""
 
-    COMMANDS: ClassVar[tuple[Command, ...]] = (
+    SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
         Command("enter", "open", "Open", "The verdict of the run; a running one is followed", priority=True),
         Command("p", "replay", "Replay", "Watch the run again from its start"),
         Command("d", "delete", "Delete", "Delete the run folder, after a question; never of a run that goes on"),

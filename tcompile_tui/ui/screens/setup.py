@@ -49,7 +49,7 @@ class SetupScreen(CommandScreen[None]):
 
     AUTO_FOCUS = ""
     VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL_LINES, "-tall")]  # noqa: RUF012
-    COMMANDS: ClassVar[tuple[Command, ...]] = (
+    SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
         Command("r", "run", "Run", "Start the benchmark that the form describes"),
         Command("y", "copy", "Copy", "Copy the command line to the clipboard (OSC 52)"),
         Command("h", "history", "History", "The runs that were recorded"),

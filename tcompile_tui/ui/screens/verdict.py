@@ -46,7 +46,7 @@ def verdict_of(state: RunState) -> Verdict:
 class VerdictScreen(CommandScreen[None]):
     """The verdict of a run that has ended, or of one that was cut short, from what it left."""
 
-    COMMANDS: ClassVar[tuple[Command, ...]] = (
+    SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
         Command("y", "copy", "Copy", "Copy the line to paste (OSC 52), and write it to paste.txt"),
         Command("enter", "open_finding", "Open", "Open the finding: source, explanation, hints", priority=True),
         Command("b", "breaks", "Breaks", "Only the graph breaks, or all findings again"),

@@ -39,9 +39,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
     SetupFields #plan-line {{ width: {_PLAN_COLUMNS}; margin-right: 2; }}
     SetupFields #models {{ display: none; }}
     SetupFields #models.-shown {{ display: block; }}
-    .-tall SetupFields #inputs, .-tall SetupFields #task, .-tall SetupFields #device, .-tall SetupFields #plan {{
-        margin-top: 1;
-    }}
+    .-tall SetupFields .-first {{ margin-top: 1; }}
     """
 
     class Edited(Message):
@@ -83,6 +81,9 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         self._unit = Choices("", offered.PLAN_UNITS, ["hours"], id="unit", ascii_only=ascii_only)
         self._plan = Field(PLAN, "Plan", Input(placeholder="24 (assumed)", id="plan-line"), self._unit, id="plan")
         self._preset = Choices("Preset", offered.PRESETS, ["standard"], id="preset", ascii_only=ascii_only)
+
+        for begins_a_group in (self._inputs, self._task_row, self._device, self._plan):
+            begins_a_group.add_class("-first")
 
     def compose(self) -> ComposeResult:
         yield self._target

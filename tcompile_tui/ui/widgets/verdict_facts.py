@@ -29,20 +29,20 @@ class FactRow:
 def fact_rows(best: JudgedMode, verdict: Verdict, spec: RunSpec | None) -> list[FactRow]:
     """Most important first: where there is little room the last ones fall off."""
     result = best.result
-    gain = percent(best.planned_gain) if best.planned_gain is not None else MISSING
-    saves = (
-        f"costs {percent(-best.planned_gain)} more than eager"
-        if (best.planned_gain or 0) < 0
-        else f"{gain} of the plan"
-    )
     return [
         FactRow("cold", _start_cells(result.cold_start, result.break_even_cold, result.eager_mean_ms), strong=True),
         FactRow("warm", _start_cells(result.warm_start, result.break_even_warm, result.eager_mean_ms)),
         FactRow("plan", ("", *_plan_cells(verdict, spec, result)), strong=True),
-        FactRow("saves", (saves,), strong=True),
+        FactRow("saves", (_saves(best.planned_gain),), strong=True),
         FactRow("outputs", (result.accuracy.agreement.value if result.accuracy is not None else "not checked",)),
         FactRow("memory", (_memory(result),)),
     ]
+
+
+def _saves(gain: float | None) -> str:
+    if gain is None:
+        return MISSING
+    return f"{percent(gain)} of the plan" if gain >= 0 else f"nothing: {percent(-gain)} more time than eager"
 
 
 def _start_cells(start: StartCost | None, found: BreakEven | None, eager_ms: float | None) -> tuple[str, ...]:
