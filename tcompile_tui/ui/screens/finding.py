@@ -68,7 +68,9 @@ def break_site(state: RunState, finding: Finding) -> BreakSite | None:
 class FindingScreen(ModalScreen[None], CommandScreen[None]):
     """`cwd` is where the run was started: a relative path in a record is meant from there."""
 
-    SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (Command("escape,q,enter", "dismiss", "Back", "Back to the verdict"),)
+    SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
+        Command("escape,q,enter", "dismiss", "Back", "Back to the verdict"),
+    )
     HELP = "What one finding stands on, and what to do about it. The source is the file as it is now."
     DEFAULT_CSS = """
     FindingScreen { align: center middle; }

@@ -18,8 +18,8 @@ _TERM = re.compile(r"(?P<term>\S.*?)\s{2,}(?P<text>\S.*)")
 
 
 class HelpScreen(ModalScreen[None], CommandScreen[None]):
-    """Help for `screen`, from its SCREEN_COMMANDS and its HELP. A line of HELP such as `speedup   what it means`, with two
-    blanks or more after the term, becomes a row of two columns."""
+    """Help for `screen`, from its SCREEN_COMMANDS and its HELP. A line of HELP such as
+    `speedup   what it means`, with two blanks or more after the term, becomes a row of two columns."""
 
     SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
         Command("escape,q,question_mark,enter", "dismiss", "Back", "Close the help"),

@@ -16,6 +16,7 @@ class CommandBar(Widget, can_focus=True):
     """Always visible. Where the keys are while nothing is being written: enter runs, like `r`."""
 
     BINDINGS: ClassVar[list[Binding]] = [Binding("enter", "screen.run", "Run", show=False)]  # type: ignore[assignment]
+    SCOPED_CSS = False  # a scope would hide the classes of screen and app
     DEFAULT_CSS = f"""
     CommandBar {{ height: {_LINES + 1}; padding: 0 1; border-top: solid $primary-darken-1; border-title-color: $text; }}
     CommandBar:focus {{ border-top: solid $accent; }}

@@ -34,6 +34,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         Binding("up", "app.focus_previous", "Previous field", show=False),
         Binding("down", "app.focus_next", "Next field", show=False),
     ]
+    SCOPED_CSS = False  # a scope would hide the classes of screen and app
     DEFAULT_CSS = f"""
     SetupFields {{ scrollbar-size: 1 1; overflow-x: hidden; }}
     SetupFields #plan-line {{ width: {_PLAN_COLUMNS}; margin-right: 2; }}
@@ -61,7 +62,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         self._announced = target.strip()
         line = TargetInput(
             target,
-            placeholder="path/file.py, file.py:Name or package.module:Name",
+            placeholder="file.py, file.py:Name or pkg.mod:Name",
             suggester=TargetSuggester(cwd),
             id="target-line",
             select_on_focus=False,
