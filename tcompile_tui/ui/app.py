@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App
 from textual.binding import Binding
 from textual.screen import Screen
 
-from tcompile_tui.core.state import RunState
-from tcompile_tui.host.run_folder import RunFolder
 from tcompile_tui.ui.commands import Command, CommandProvider
-from tcompile_tui.ui.feeds import Feed, LiveFeed, ReplayFeed
 from tcompile_tui.ui.terminal import is_ascii_only
+
+if TYPE_CHECKING:  # the first frame of Setup waits for nothing that it does not show
+    from tcompile_tui.core.state import RunState
+    from tcompile_tui.host.run_folder import RunFolder
+    from tcompile_tui.ui.feeds import Feed
 
 NARROW_COLUMNS = 100
 
@@ -46,7 +48,6 @@ class TCompileApp(App[None]):
         self.push_screen(self._first_screen())
 
     def _first_screen(self) -> Screen[None]:
-        # Imported when needed: the first frame of Setup must not wait for screens that come later.
         if self._feed is not None:
             from tcompile_tui.ui.screens.run import RunScreen
 
@@ -64,11 +65,13 @@ class TCompileApp(App[None]):
 
     def follow(self, path: Path) -> None:
         """Watch a run that goes on."""
+        from tcompile_tui.ui.feeds import LiveFeed
         from tcompile_tui.ui.screens.run import RunScreen
 
         self.switch_screen(RunScreen(LiveFeed(path)))
 
     def replay(self, path: Path, speed: float = 1.0) -> None:
+        from tcompile_tui.ui.feeds import ReplayFeed
         from tcompile_tui.ui.screens.run import RunScreen
 
         self.switch_screen(RunScreen(ReplayFeed(path, speed=speed)))

@@ -29,9 +29,7 @@ class Command:
 
     @property
     def binding(self) -> Binding:
-        return Binding(
-            self.key, self.action, self.label, show=self.show, tooltip=self.help, priority=self.priority
-        )
+        return Binding(self.key, self.action, self.label, show=self.show, tooltip=self.help, priority=self.priority)
 
 
 class CommandScreen(Screen[Result]):

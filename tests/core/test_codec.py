@@ -53,9 +53,7 @@ def records(record_type: Any, required_only: bool = False) -> st.SearchStrategy[
     hints = get_type_hints(record_type)
     names = [f.name for f in fields(record_type) if not required_only or f.default is MISSING]
     own = _BLOCK_FIELDS if record_type is Block else {}
-    return st.builds(
-        record_type, **{name: own[name] if name in own else values(hints[name]) for name in names}
-    )
+    return st.builds(record_type, **{name: own[name] if name in own else values(hints[name]) for name in names})
 
 
 @each_type
@@ -100,18 +98,14 @@ def test_the_list_of_types_is_complete() -> None:
 
 
 def test_numbers_that_json_lacks_and_names_that_utf8_lacks() -> None:
-    sample = ev.HostSample(
-        cpu_percent=math.nan, load_1m=-math.inf, memory_used_bytes=2**70, memory_total_bytes=0
-    )
+    sample = ev.HostSample(cpu_percent=math.nan, load_1m=-math.inf, memory_used_bytes=2**70, memory_total_bytes=0)
     decoded = decode_event(encode_event(sample))
     assert isinstance(decoded, ev.HostSample)
     assert math.isnan(decoded.cpu_percent)
     assert (decoded.load_1m, decoded.memory_used_bytes) == (-math.inf, 2**70)
 
     named = ev.Notice(level=ev.Level.INFO, code="file", text="caf\udce9/模型.py")
-    assert decode_event(encode_event(named)) == ev.Notice(
-        level=ev.Level.INFO, code="file", text="caf\\udce9/模型.py"
-    )
+    assert decode_event(encode_event(named)) == ev.Notice(level=ev.Level.INFO, code="file", text="caf\\udce9/模型.py")
 
 
 def test_a_kind_of_a_newer_program_is_no_error() -> None:

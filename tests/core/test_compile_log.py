@@ -43,9 +43,7 @@ def graph_break(line: int = 7, reason: str = "call to print", compile_id: str = 
 
 
 def failed(compile_id: str, fail_type: str, reason: str) -> ev.FrameCompiled:
-    return ev.FrameCompiled(
-        compile_id=compile_id, backward=False, fail_type=fail_type, fail_reason=reason, t_s=9.0
-    )
+    return ev.FrameCompiled(compile_id=compile_id, backward=False, fail_type=fail_type, fail_reason=reason, t_s=9.0)
 
 
 # ---------------------------------------------------------------- stages
@@ -102,9 +100,7 @@ def test_the_open_stages_and_their_frame_are_current() -> None:
 
 
 def test_a_break_told_again_is_the_same_place() -> None:
-    log = log_of(
-        graph_break(), graph_break(compile_id="1/0"), graph_break(line=8), graph_break(reason="other")
-    )
+    log = log_of(graph_break(), graph_break(compile_id="1/0"), graph_break(line=8), graph_break(reason="other"))
     sites = list(log.break_sites.values())
     assert [(site.place, site.first.reason, site.times) for site in sites] == [
         ("model.py:7", "call to print", 2),
@@ -165,12 +161,8 @@ def test_graphs_and_kernels_count_in_all_and_by_frame() -> None:
 
 @pytest.mark.parametrize(("spans", "callbacks", "recordings"), [(1, 1, 2), (1, 0, 2), (0, 1, 2), (0, 0, 0)])
 def test_a_cudagraph_told_twice_is_one_recording(spans: int, callbacks: int, recordings: int) -> None:
-    begin, end = (
-        ev.CompilerCallback(begins=begins, trigger="CUDAGRAPH_RECORDING") for begins in (True, False)
-    )
-    enter, leave = (
-        span(begins, CompileStage.CUDAGRAPH, 1.0, "CUDAGraphNode.record") for begins in (True, False)
-    )
+    begin, end = (ev.CompilerCallback(begins=begins, trigger="CUDAGRAPH_RECORDING") for begins in (True, False))
+    enter, leave = (span(begins, CompileStage.CUDAGRAPH, 1.0, "CUDAGraphNode.record") for begins in (True, False))
     one = [*[begin] * callbacks, *[enter, leave] * spans, *[end] * callbacks]
     log = log_of(*one, ev.CompilerCallback(begins=True, trigger="DYNAMO"), *one)
     assert log.cudagraph_recordings == recordings

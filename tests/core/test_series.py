@@ -53,9 +53,7 @@ def test_extremes_at_the_edges_of_buckets(start: int, stop: int) -> None:
 
 
 @given(length=st.integers(0, LONGEST), seed=st.integers(0, 9), count=st.integers(0, 200), data=st.data())
-def test_columns_cover_every_step_once_and_evenly(
-    length: int, seed: int, count: int, data: st.DataObject
-) -> None:
+def test_columns_cover_every_step_once_and_evenly(length: int, seed: int, count: int, data: st.DataObject) -> None:
     series, values = filled(length, seed)
     start = data.draw(st.integers(0, length))
     stop = data.draw(st.integers(start, length + 50))  # past the end is cut

@@ -141,12 +141,8 @@ def test_inputs_follow_the_rules_of_a_call(texts: list[str], told: str) -> None:
 
 
 @pytest.mark.parametrize("parse", [sp.parse_target, sp.parse_tensor, sp.parse_device, sp.parse_dtype])
-@given(
-    start=st.sampled_from(["", "m.py:", "pkg:N", "x=", "f32[", "int8[2]<0,"]), rest=st.text(st.characters())
-)
-def test_anything_is_read_or_told_in_one_printable_line(
-    parse: Callable[[str], Any], start: str, rest: str
-) -> None:
+@given(start=st.sampled_from(["", "m.py:", "pkg:N", "x=", "f32[", "int8[2]<0,"]), rest=st.text(st.characters()))
+def test_anything_is_read_or_told_in_one_printable_line(parse: Callable[[str], Any], start: str, rest: str) -> None:
     try:
         parse(start + rest)
     except SpecError as error:

@@ -31,9 +31,7 @@ strays = st.one_of(
     st.integers(1, len(CUT_FRAME) - 1).map(lambda size: CUT_FRAME[:size]),
     st.sampled_from([MAGIC[:1], MAGIC[:3], MAGIC, BROKEN_FRAME, header(MAX_PAYLOAD_BYTES + 1), header(3, 7)]),
 )
-pieces = st.lists(
-    st.one_of(st.tuples(st.just(True), payloads), st.tuples(st.just(False), strays)), max_size=8
-)
+pieces = st.lists(st.one_of(st.tuples(st.just(True), payloads), st.tuples(st.just(False), strays)), max_size=8)
 
 
 @given(pieces=pieces, chunk_sizes=st.lists(st.integers(1, 40), min_size=1))
@@ -55,9 +53,7 @@ def test_every_frame_survives_any_split_and_any_stray_write(
 
 
 @given(st.lists(st.binary(max_size=200), max_size=5), st.data())
-def test_without_strays_frames_arrive_as_soon_as_they_are_whole(
-    frames: list[bytes], data: st.DataObject
-) -> None:
+def test_without_strays_frames_arrive_as_soon_as_they_are_whole(frames: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(map(encode_frame, frames))
     cut = data.draw(st.integers(0, len(stream)))
     decoder = FrameDecoder()
