@@ -31,6 +31,7 @@ class TCompileApp(App[None]):
     COMMANDS_EVERYWHERE: ClassVar[tuple[Command, ...]] = (
         Command("question_mark", "app.show_help", "Help", "Keys and numbers of this screen"),
         Command("ctrl+q", "app.quit", "Quit", "Leave; a run that was started goes on", show=False),
+        Command("ctrl+z", "app.suspend_process", "Suspend", "To the shell; its command fg leads back", show=False),
     )
     BINDINGS: ClassVar[list[Binding]] = [command.binding for command in COMMANDS_EVERYWHERE]  # type: ignore[assignment]
 
@@ -46,6 +47,10 @@ class TCompileApp(App[None]):
 
     def on_mount(self) -> None:
         self.push_screen(self._first_screen())
+        if not self.is_headless:
+            from tcompile_tui.ui.signals import leave_on_signals
+
+            leave_on_signals(self)
 
     def _first_screen(self) -> Screen[None]:
         if self._feed is not None:

@@ -217,7 +217,7 @@ def test_nothing_is_left_a_second_after_the_supervisor_was_killed(guarded: Guard
     supervisor = subprocess.Popen(
         [
             *(sys.executable, "-c", textwrap.dedent(SUPERVISOR), str(GUARD), guarded.run_id, str(frames)),
-            textwrap.dedent(compiles + STAYS),
+            textwrap.dedent(compiles) + STAYS.lstrip(),
         ],
         pass_fds=(frames,),
     )
