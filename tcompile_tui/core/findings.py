@@ -19,6 +19,7 @@ _MIN_BIG_GPU_SMS = 68  # torch._inductor.utils.is_big_gpu
 _MEMORY_UP = 1.10
 _THROTTLES = ("thermal", "slowdown", "brake")
 _BUSY_OTHER_PERCENT = 2.0
+_MAX_WARNINGS = 3
 
 
 class Severity(str, enum.Enum):
@@ -163,6 +164,13 @@ def _fallback_ops(state: RunState, results: Sequence[ModeResult]) -> Iterator[Fi
         if log.fallback_ops:
             names = ", ".join(sorted(log.fallback_ops)[:6])
             yield Finding("fallback-ops", Severity.NOTE, f"operators that Inductor does not fuse: {names}")
+
+
+def _compiler_warnings(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    warnings = [warning.text.strip() for log in _logs(state) for warning in log.warnings]
+    texts = dict.fromkeys(text.partition("\n")[0][:300] for text in warnings)
+    for text in list(texts)[:_MAX_WARNINGS]:
+        yield Finding("compiler-warning", Severity.NOTE, f"the compiler warns: {text}")
 
 
 def _accuracy(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
@@ -334,5 +342,5 @@ def speedup_text(result: ModeResult) -> str:
 _Rule = Callable[[RunState, Sequence[ModeResult]], Iterator[Finding]]
 _RULES: tuple[_Rule, ...] = (
     _accuracy, _modes_without_result, _dropped_frames, _graph_breaks, _recompiles, _cudagraphs, _fallback_ops,
-    _memory, _noise, _gpu, _settings, _partly_compiled, _left_behind,
+    _compiler_warnings, _memory, _noise, _gpu, _settings, _partly_compiled, _left_behind,
 )  # fmt: skip

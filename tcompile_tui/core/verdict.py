@@ -283,7 +283,8 @@ def _eager_outcome(eager: ProcessState) -> _Outcome:
     if failure is None:
         if eager.ended is None or _was_stopped(eager):
             return Decision.STOPPED, "stopped before the eager model was measured", ExitCode.STOPPED
-        return Decision.FAILED, f"the eager process failed: {_process_text(eager)}", ExitCode.FAILED
+        text = f"the model's process does not get through without torch.compile: {_process_text(eager)}"
+        return Decision.FAILED, text, ExitCode.EAGER_FAILS
     if failure.fault == "input":
         return Decision.FAILED, failure_text(failure), ExitCode.BAD_INPUT
     if failure.fault == "environment":

@@ -10,6 +10,7 @@ from textual.binding import Binding
 from textual.screen import Screen
 
 from tcompile_tui.ui.commands import Command, CommandProvider
+from tcompile_tui.ui.signals import leave_on_signals
 from tcompile_tui.ui.terminal import is_ascii_only
 
 if TYPE_CHECKING:  # the first frame of Setup waits for nothing that it does not show
@@ -48,8 +49,6 @@ class TCompileApp(App[None]):
     def on_mount(self) -> None:
         self.push_screen(self._first_screen())
         if not self.is_headless:
-            from tcompile_tui.ui.signals import leave_on_signals
-
             leave_on_signals(self)
 
     def _first_screen(self) -> Screen[None]:

@@ -231,6 +231,15 @@ def test_each_reason_to_skip_a_cudagraph_is_told() -> None:
     assert told == {"cpu device", "mutated inputs"}
 
 
+def test_warnings_of_the_compiler_are_told_once_and_not_without_end() -> None:
+    cold, warm = both(Compiled())
+    texts = ("complex operators run eager\nmore", "complex operators run eager\nother", "b", "c", "d")
+    warnings: Process = [ev.CompilerWarning(logger="torch._inductor", text=text) for text in texts]
+    verdict = decide(replay(eager_process(), [cold[0], *warnings, *cold[1:]], warm))
+    told = [finding.title for finding in verdict.findings if finding.id == "compiler-warning"]
+    assert told == [f"the compiler warns: {text}" for text in ("complex operators run eager", "b", "c")]
+
+
 def test_max_autotune_that_was_not_finished_leaves_the_answer_of_the_others() -> None:
     modes = (Mode.DEFAULT, Mode.MAX_AUTOTUNE)
     slow: Process = [

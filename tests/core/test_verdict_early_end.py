@@ -62,7 +62,7 @@ def test_a_fault_of_our_own_is_failed() -> None:
 
 def test_an_eager_process_killed_by_a_signal_names_it() -> None:
     verdict = decide(replay(cut_process(Phase.EAGER, ev.Outcome.KILLED, "killed by SIGSEGV")))
-    assert outcome(verdict) == (Decision.FAILED, ExitCode.FAILED)
+    assert outcome(verdict) == (Decision.FAILED, ExitCode.EAGER_FAILS)
     assert "SIGSEGV" in verdict.headline
 
 

@@ -17,8 +17,18 @@ from select import select
 
 import pyte
 
-_KEYS = {"enter": "\r", "escape": "\x1b", "tab": "\t", "space": " "}
+_KEYS = {"enter": "\r", "escape": "\x1b", "tab": "\t", "shift+tab": "\x1b[Z", "space": " "}
 _KEYS |= {"down": "\x1b[B", "up": "\x1b[A", "right": "\x1b[C", "left": "\x1b[D"}
+_KEYS |= {f"ctrl+{letter}": chr(ord(letter) - ord("a") + 1) for letter in "cpqz"}
+# Between two keys: an escape that another key follows at once would be read as one key.
+_KEY_S = 0.05
+# The terminal of whoever runs the tests must not shine through.
+_NOT_INHERITED = {
+    "NO_COLOR", "COLORTERM", "COLUMNS", "LINES", "LC_ALL", "LC_CTYPE", "PYTHONIOENCODING", "PYTHONUTF8",
+    "PYTHONCOERCECLOCALE", "TERM_PROGRAM",
+}  # fmt: skip
+# Private modes that must be off after the program: alternate screen, mouse, focus reports, bracketed paste.
+_MODES_OFF = (1049, 1000, 1003, 1006, 1004, 2004)
 
 
 class Terminal:
@@ -35,14 +45,13 @@ class Terminal:
         self._screen = pyte.Screen(columns, lines)
         self._stream = pyte.ByteStream(self._screen)
         self.received = b""
-        self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        self.attributes_before = termios.tcgetattr(slave)
-        self._slave = slave
-        inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM")}
+        self._master, self._slave = pty.openpty()
+        self._set_size(columns, lines)
+        self._attributes_before = termios.tcgetattr(self._slave)
+        inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tcompile_tui", *arguments],
-            stdin=slave, stdout=slave, stderr=slave, cwd=cwd, start_new_session=True,
+            stdin=self._slave, stdout=self._slave, stderr=self._slave, cwd=cwd, start_new_session=True,
             env={**inherited, "TERM": "xterm-256color", "LANG": "C.UTF-8", **(environment or {})},
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0) and None,
         )  # fmt: skip
@@ -58,29 +67,18 @@ class Terminal:
             if fd >= 0:
                 os.close(fd)
 
+    # ------------------------------------------------------------ looking
+
     @property
     def text(self) -> str:
         """What is on the screen now."""
         return "\n".join(line.rstrip() for line in self._screen.display)
 
-    def read(self, seconds: float) -> None:
-        """Take in what the program writes for some time."""
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            if not select([self._master], [], [], left)[0]:
-                return
-            try:
-                chunk = os.read(self._master, 1 << 16)
-            except OSError:
-                return
-            self.received += chunk
-            self._stream.feed(chunk)
-
-    def press(self, *keys: str) -> None:
-        """Named keys, single letters, or whole words to type."""
-        for key in keys:
-            os.write(self._master, _KEYS.get(key, key).encode())
-            self.read(0.1)
+    @property
+    def colours(self) -> set[str]:
+        """Of all cells, text and ground."""
+        cells = [self._screen.buffer[y][x] for y in range(self._screen.lines) for x in range(self._screen.columns)]
+        return {colour for cell in cells for colour in (cell.fg, cell.bg)}
 
     def wait_for(self, condition: str | Callable[[str], bool], timeout_s: float = 20) -> None:
         """Until a text is on the screen, or the condition holds for it."""
@@ -88,13 +86,46 @@ class Terminal:
         deadline = time.monotonic() + timeout_s
         while not holds(self.text):
             assert time.monotonic() < deadline, f"not seen in {timeout_s} s: {condition}\n{self.text}"
-            assert self.process.poll() is None or holds(self.text), f"the program left\n{self.text}"
-            self.read(0.2)
+            assert self._take(0.2) or self.process.poll() is None, f"the program left\n{self.text}"
+
+    def settle(self, quiet_s: float = 0.15, timeout_s: float = 5) -> None:
+        """Until nothing has been drawn for a moment; a screen that never rests is taken as it is in the end."""
+        deadline = time.monotonic() + timeout_s
+        while self._take(quiet_s) and time.monotonic() < deadline:
+            pass
+
+    def wait_for_end(self, timeout_s: float = 10) -> int:
+        """The exit status, with everything read that the program wrote."""
+        deadline = time.monotonic() + timeout_s
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, f"still there after {timeout_s} s\n{self.text}"
+            self._take(0.05)
+        self.settle(0.05)
+        return self.process.returncode
+
+    def _take(self, wait_s: float) -> bool:
+        """Take in what the program has written, after at most some time."""
+        if not select([self._master], [], [], wait_s)[0]:
+            return False
+        try:
+            chunk = os.read(self._master, 1 << 16)
+        except OSError:
+            return False
+        self.received += chunk
+        self._stream.feed(chunk)
+        return True
+
+    # ------------------------------------------------------------ doing
+
+    def press(self, *keys: str) -> None:
+        """Named keys, single letters, or whole words to type."""
+        for key in keys:
+            os.write(self._master, _KEYS.get(key, key).encode())
+            self._take(_KEY_S)
 
     def resize(self, columns: int, lines: int) -> None:
         self._screen.resize(lines, columns)
-        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        self.process.send_signal(signal.SIGWINCH)
+        self._set_size(columns, lines)
 
     def hang_up(self) -> None:
         """The connection is lost: the master side goes away, and the kernel tells the session."""
@@ -102,8 +133,18 @@ class Terminal:
         os.close(self._master)
         self._slave = self._master = -1
 
+    def _set_size(self, columns: int, lines: int) -> None:
+        """The kernel tells the program of it."""
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    # ------------------------------------------------------------ afterwards
+
+    @property
     def is_restored(self) -> bool:
-        """Alternate screen left, cursor shown, line editing back."""
+        """Line editing back, cursor shown, every mode off that was switched on."""
+        last = self.received.rfind
+        modes_off = all(last(b"\x1b[?%dl" % mode) >= last(b"\x1b[?%dh" % mode) for mode in _MODES_OFF)
+        cursor_shown = last(b"\x1b[?25h") > last(b"\x1b[?25l")
+        keyboard_plain = last(b"\x1b[<u") >= last(b"\x1b[>")
         attributes = termios.tcgetattr(self._slave)
-        last_screen = self.received.rfind(b"\x1b[?1049l") > self.received.rfind(b"\x1b[?1049h")
-        return last_screen and attributes[3] == self.attributes_before[3]
+        return modes_off and cursor_shown and keyboard_plain and attributes == self._attributes_before
