@@ -66,7 +66,7 @@ def ratio(value: float | None) -> str:
     """A speedup: `1.71x`, `1.034x` near one, where the third digit counts."""
     if value is None:
         return MISSING
-    if abs(value - 1) < 0.1:
+    if 0.0995 <= value < 1.1:
         return f"{value:.3f}x"
     return f"{_three_digits(value)}x"
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App
 from textual.binding import Binding
+from textual.command import CommandPalette
 from textual.screen import Screen
 
 from tcompile_tui.ui.commands import Command, CommandProvider
@@ -89,6 +90,17 @@ class TCompileApp(App[None]):
         from tcompile_tui.ui.screens.runs import RunsScreen
 
         self.push_screen(RunsScreen())
+
+    # ------------------------------------------------------------ what Textual draws by itself
+
+    def get_key_display(self, binding: Binding) -> str:
+        """In words where the terminal has no signs for keys."""
+        display = super().get_key_display(binding)
+        return binding.key if self.ascii_only and not display.isascii() else display
+
+    def action_command_palette(self) -> None:
+        if not CommandPalette.is_open(self):
+            self.push_screen(CommandPalette(placeholder="Search for commands"))
 
     def action_show_help(self) -> None:
         from tcompile_tui.ui.screens.help import HelpScreen

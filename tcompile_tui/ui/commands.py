@@ -45,10 +45,10 @@ class CommandScreen(Screen[Result]):
 
 
 def commands_of(screen: Screen[Any], app: App[Any]) -> Iterable[Command]:
-    """The screen's own commands, then the application's."""
+    """The screen's own commands, then the application's: those that do something on the screen as it is."""
     own: tuple[Command, ...] = getattr(screen, "SCREEN_COMMANDS", ())
     general: tuple[Command, ...] = getattr(app, "COMMANDS_EVERYWHERE", ())
-    return (*own, *general)
+    return (command for command in (*own, *general) if screen.check_action(command.action, ()) is not False)
 
 
 class CommandProvider(Provider):

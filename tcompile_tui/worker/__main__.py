@@ -48,7 +48,8 @@ def _run(channel: Channel, job: Job) -> int:
 
         torch_s = perf_counter() - started
         # All of ours is imported before the archive leaves sys.path and before any user code.
-        from .phases import Stage, run_phase
+        from .bench import Stage
+        from .phases import run_phase
     except BaseException as error:
         channel.send(describe_failure(error, "importing torch", compiled=False, inputs_given=False))
         return 1

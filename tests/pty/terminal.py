@@ -112,7 +112,7 @@ class Terminal:
         except OSError:
             return False
         self.received += chunk
-        self._stream.feed(chunk)
+        self._stream.feed(chunk.replace(b"\x1b[<u", b""))  # the end of the kitty protocol, which pyte would print
         return True
 
     # ------------------------------------------------------------ doing

@@ -12,7 +12,7 @@ from tcompile_tui.core.spec import RunSpec, Task, parse_target
 from tcompile_tui.worker.failures import StageError
 from tcompile_tui.worker.inputs import Batch
 from tcompile_tui.worker.loading import UserFile
-from tcompile_tui.worker.phases import plan_pair_steps
+from tcompile_tui.worker.loop import plan_pair_steps
 from tcompile_tui.worker.stepping import Step, make_step, mean_square
 from tcompile_tui.worker.timing import MAX_BLOCK_STEPS, CpuTimer
 

@@ -44,14 +44,9 @@ class HelpScreen(ModalScreen[None], CommandScreen[None]):
             panel.border_title = "Help"
             yield from _two_columns(list(self._explanations()))
             yield Static("", classes="keys")
-            yield from _two_columns([(self._key_names(command), command.help) for command in self._commands])
+            commands = commands_of(self._about, self.app)
+            yield from _two_columns([(self._key_names(command), command.help) for command in commands])
         yield Footer(show_command_palette=False)
-
-    @property
-    def _commands(self) -> list[Command]:
-        """Those that do something on the screen as it is."""
-        found = commands_of(self._about, self.app)
-        return [command for command in found if self._about.check_action(command.action, ()) is not False]
 
     def _explanations(self) -> Iterator[tuple[str, str]]:
         for line in getattr(self._about, "HELP", "").strip().splitlines():

@@ -1,0 +1,174 @@
+"""Run one arm's steps block by block, and two arms' in turn."""
+
+from __future__ import annotations
+
+import math
+import resource
+from bisect import bisect_right
+from statistics import median
+from time import perf_counter, perf_counter_ns
+from typing import Any
+
+import torch
+
+from ..core.events import Block, BlockRole, MemoryPeak
+from ..core.spec import Arm
+from .bench import Bench
+from .compare import snapshot_outputs
+from .inputs import make_further_batches
+from .loading import seed_everything
+from .stepping import Step, make_step
+from .timing import MAX_BLOCK_STEPS
+
+STEP_SEED = 11
+_TARGET_BLOCK_NS = 100_000_000
+_MIN_WARMUP_STEPS = 3
+_PAIR_BLOCK_NS = 20_000_000
+_MIN_PAIR_STEPS = 8
+_MAX_PAIR_BLOCK_NS = 1_000_000_000
+_SLOW_PAIR_STEPS = 2
+# Fewer give no interval worth having; the supervisor's limit still holds.
+_MIN_PAIRS = 8
+_STEPS_AFTER_SWITCH = 2
+_MEMORY_STEPS = 3
+
+
+class Loop:
+    """Runs one arm's blocks and sends them."""
+
+    def __init__(self, bench: Bench, arm: Arm, step: Step) -> None:
+        self._bench = bench
+        self._arm = arm
+        self._step = step
+        self._steps_done = 0
+        self._first_peak_bytes: int | None = None
+        self.recent_step_ns = 0.0
+
+    def run_block(self, role: BlockRole, steps: int, pair: int | None = None, step: Step | None = None) -> bool:
+        """Time and send one block; True if the compiler was active in it."""
+        bench = self._bench
+        timing = bench.timer.run(step or self._step, self._steps_done, steps)
+        active_ns = bench.signals.take_activity_ns()
+        compiled_at = sorted({self._step_at(timing.boundaries_ns, at_ns) for at_ns in active_ns})
+        bench.channel.send(
+            Block(
+                arm=self._arm,
+                role=role,
+                loop=bench.loop,
+                pair=pair,
+                first_index=self._steps_done,
+                steps=steps,
+                step_ns=timing.step_ns,
+                host_ns=timing.host_ns,
+                wall_ns=timing.wall_ns,
+                cpu_ns=timing.cpu_ns,
+                involuntary_switches=timing.involuntary_switches,
+                compiled_at=tuple(compiled_at),
+            )
+        )
+        self._steps_done += steps
+        # The host may be the slower side, and then the wall is what a step costs.
+        self.recent_step_ns = max(float(median(timing.step_ns)), 1.0)
+        return bool(compiled_at)
+
+    def _step_at(self, boundaries_ns: tuple[int, ...], at_ns: int) -> int:
+        last = len(boundaries_ns) - 2
+        return self._steps_done + min(last, max(0, bisect_right(boundaries_ns, at_ns) - 1))
+
+    def first_call(self, model: torch.nn.Module) -> dict[str, Any]:
+        """The first step, with a copy of what it returned."""
+        bench = self._bench
+        seed_everything(STEP_SEED)
+        kept: list[Any] = []
+        self._name_stage()
+        self.run_block(BlockRole.WARMUP, 1, step=lambda index: kept.append(self._step(index)))
+        self._note_first_peak()
+        return snapshot_outputs(kept.pop(), model, with_gradients=bench.training)
+
+    def warm_up(self, role: BlockRole = BlockRole.WARMUP, budget_s: float | None = None) -> None:
+        """Run blocks until the supervisor has seen a steady state or the budget of step time is spent."""
+        bench = self._bench
+        bench.loop += 1
+        budget_ns = (budget_s if budget_s is not None else bench.job.warmup_budget_s) * 1e9
+        self._name_stage()
+        size, spent_ns, steps = 1, 0, 0
+        while True:
+            started = perf_counter_ns()
+            active = self.run_block(role, size)
+            self._note_first_peak()
+            # The first step sets things up, and a compile may take minutes: neither eats the steps after it.
+            spent_ns = 0 if active or steps == 0 else spent_ns + perf_counter_ns() - started
+            steps += size
+            finished = bench.channel.should_finish(bench.loop) or spent_ns >= budget_ns
+            if finished and steps >= _MIN_WARMUP_STEPS:
+                break
+            wanted = int(_TARGET_BLOCK_NS / self.recent_step_ns)
+            size = 1 if active else max(1, min(2 * size, wanted, MAX_BLOCK_STEPS))
+
+    def run_further_calls(self, model: torch.nn.Module) -> None:
+        """Each of the file's further inputs twice: what recompiles does so here, before anything is compared."""
+        bench = self._bench
+        batches = make_further_batches(bench.user, bench.job.spec, bench.device)
+        if batches:
+            bench.stage.name = "steps with more_inputs()"
+            step = make_step(bench.user, model, batches, bench.job.spec, bench.task, bench.device)
+            self.run_block(BlockRole.SETTLE, 2 * len(batches), step=step)
+            self.run_block(BlockRole.SETTLE, _MIN_WARMUP_STEPS)
+
+    def _name_stage(self) -> None:
+        self._bench.stage.name = f"{self._arm.value} steps"
+        self._bench.stage.compiled = self._arm is Arm.COMPILED
+
+    def _note_first_peak(self) -> None:
+        if self._first_peak_bytes is None and self._bench.device.type == "cuda":
+            self._first_peak_bytes = torch.cuda.max_memory_allocated(self._bench.device)
+
+    def send_memory_peak(self) -> None:
+        """Peak of a few steady steps, apart from the first step's. CUDA only; the CPU has the process's RSS.
+
+        Cudagraphs keep their memory in private pools that only the reserved figure counts."""
+        device = self._bench.device
+        steady = reserved = None
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats(device)
+            for i in range(_MEMORY_STEPS):
+                self._step(self._steps_done + i)
+            torch.cuda.synchronize(device)
+            steady, reserved = torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device)
+        self._bench.channel.send(
+            MemoryPeak(
+                arm=self._arm,
+                first_allocated_bytes=self._first_peak_bytes,
+                steady_allocated_bytes=steady,
+                steady_reserved_bytes=reserved,
+                host_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            )
+        )
+
+
+def run_pairs(bench: Bench, eager: Loop, compiled: Loop) -> None:
+    """Blocks of both arms, eager first in even pairs and second in odd ones (ABBA), so that drift cancels."""
+    bench.loop += 1
+    started = perf_counter()
+    # Arms share nothing but the machine, so a common length in steps keeps each block long enough.
+    steps = plan_pair_steps(min(eager.recent_step_ns, compiled.recent_step_ns))
+    longest_ns = steps * max(eager.recent_step_ns, compiled.recent_step_ns)
+    if longest_ns > _MAX_PAIR_BLOCK_NS:
+        steps = plan_pair_steps(max(eager.recent_step_ns, compiled.recent_step_ns))
+    for pair in range(bench.job.max_pairs):
+        for loop in (eager, compiled) if pair % 2 == 0 else (compiled, eager):
+            bench.stage.compiled = loop is compiled
+            loop.run_block(BlockRole.PAIR, steps + _STEPS_AFTER_SWITCH, pair=pair)
+        spent = perf_counter() - started > bench.job.pair_budget_s and pair + 1 >= _MIN_PAIRS
+        if spent or bench.channel.should_finish(bench.loop):
+            break
+
+
+def plan_pair_steps(step_ns: float) -> int:
+    """Steps in one compared block: at least 8 and 20 ms, fewer for steps that take long (notes on method: README)."""
+    steps = max(_MIN_PAIR_STEPS, math.ceil(_PAIR_BLOCK_NS / max(1.0, step_ns)))
+    if steps * step_ns > _MAX_PAIR_BLOCK_NS:
+        steps = max(_SLOW_PAIR_STEPS, int(_MAX_PAIR_BLOCK_NS / step_ns))
+    return min(steps, MAX_BLOCK_STEPS - _STEPS_AFTER_SWITCH)
