@@ -84,7 +84,7 @@ def test_size(number_of_bytes: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(1.7123, "1.71x"), (1.0343, "1.034x"), (0.997, "0.997x"), (0.5, "0.5x"), (12.34, "12.3x")]
+    ("value", "text"), [(1.7123, "1.71x"), (1.0343, "1.034x"), (0.997, "0.997x"), (0.5, "0.500x"), (12.34, "12.3x")]
 )
 def test_ratio(value: float, text: str) -> None:
     assert ratio(value) == text
