@@ -59,7 +59,7 @@ class CompileLog:
     seconds_by_stage: dict[ev.CompileStage, float] = field(default_factory=dict)
     break_sites: dict[tuple[str | None, int | None, str], BreakSite] = field(default_factory=dict)
     recompiles: list[ev.Recompiled] = field(default_factory=list)
-    recompile_count: int = 0
+    recompile_attempts: int = 0
     dynamic_shapes: list[ev.DynamicShape] = field(default_factory=list)
     limit_hits: list[ev.RecompileLimitHit] = field(default_factory=list)
     cache_counts: dict[tuple[ev.CacheKind, ev.CacheOutcome], int] = field(default_factory=dict)
@@ -89,6 +89,11 @@ class CompileLog:
         stages = self.current_stages
         ids = [stage.compile_id for stage in reversed(stages) if stage.compile_id] + [self.last_frame_id]
         return next((self.frames[i] for i in ids if i in self.frames), None) if stages else None
+
+    @property
+    def recompile_count(self) -> int:
+        """Recompiles that took place: an attempt that hits the limit compiles nothing."""
+        return max(0, self.recompile_attempts - len(self.limit_hits))
 
     @property
     def dropped_frames(self) -> tuple[FrameState, ...]:
@@ -177,7 +182,7 @@ class CompileLog:
 
     @apply.register
     def _recompiled(self, event: ev.Recompiled) -> None:
-        self.recompile_count += 1
+        self.recompile_attempts += 1
         if len(self.recompiles) < _MAX_RECOMPILES_KEPT:
             self.recompiles.append(event)
 

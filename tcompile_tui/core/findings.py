@@ -128,7 +128,7 @@ def _recompiles(state: RunState, results: Sequence[ModeResult]) -> Iterator[Find
                 evidence=hit.text.strip().partition("\n")[0],
                 advice="make the value that changes a tensor, or mark the size dynamic",
             )
-        for recompile in log.recompiles[:1]:
+        for recompile in log.recompiles[:1] if log.recompile_count else ():
             guard = recompile.failures[0].guard if recompile.failures else "no guard was named"
             yield Finding(
                 "recompiles",

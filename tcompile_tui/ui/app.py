@@ -11,7 +11,7 @@ from textual.command import CommandPalette
 from textual.screen import Screen
 
 from tcompile_tui.ui.commands import Command, CommandProvider
-from tcompile_tui.ui.signals import leave_on_signals
+from tcompile_tui.ui.signals import Signals
 from tcompile_tui.ui.terminal import is_ascii_only
 
 if TYPE_CHECKING:  # the first frame of Setup waits for nothing that it does not show
@@ -50,7 +50,7 @@ class TCompileApp(App[None]):
     def on_mount(self) -> None:
         self.push_screen(self._first_screen())
         if not self.is_headless:
-            leave_on_signals(self)
+            Signals(self)
 
     def _first_screen(self) -> Screen[None]:
         if self._feed is not None:

@@ -1,4 +1,4 @@
-"""What ends the program from outside: SIGTERM, and SIGHUP when the terminal is lost."""
+"""What comes from outside: the end of the program, the loss of its terminal, a pause."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -17,19 +17,49 @@ from textual.app import App
 _MOST_S = {signal.SIGHUP: 1.0, signal.SIGTERM: 5.0}
 
 
-def leave_on_signals(app: App[Any]) -> None:
-    """From now on SIGHUP and SIGTERM end `app`, with the terminal as it was; a run goes on. Call it on the app's loop.
+class Signals:
+    """SIGHUP and SIGTERM end `app` with the terminal as it was; SIGTSTP gives the terminal to the shell, and SIGCONT
+    takes it back. A run that was started is in a session of its own, so none of them reaches it.
 
-    Not the loop's own handlers: these would wait with the loop while the terminal takes nothing."""
-    loop = asyncio.get_running_loop()
+    Make it on the app's loop. The loop's own handlers would not do: they wait with the loop while the terminal takes
+    nothing. Nor would Textual's: any SIGCONT makes it start its threads once more, and it then never ends."""
 
-    def leave(number: int, _frame: FrameType | None) -> None:
+    def __init__(self, app: App[Any]) -> None:
+        self._app = app
+        self._loop = asyncio.get_running_loop()
+        self._leaving = False
+        self._stopped = False
+        for number in _MOST_S:
+            signal.signal(number, self._leave)
+        signal.signal(signal.SIGTSTP, self._stop)
+        signal.signal(signal.SIGCONT, self._go_on)
+
+    def _leave(self, number: int, _frame: FrameType | None) -> None:
+        self._leaving = True
         status = 128 + number
         backstop = threading.Timer(_MOST_S[signal.Signals(number)], os._exit, (status,))
         backstop.daemon = True
         backstop.start()
-        with suppress(RuntimeError):  # the loop is closed: it leaves already
-            loop.call_soon_threadsafe(partial(app.exit, return_code=status))
+        self._soon(lambda: self._app.exit(return_code=status))
 
-    for number in _MOST_S:
-        signal.signal(number, leave)
+    def _stop(self, _number: int, _frame: FrameType | None) -> None:
+        self._soon(self._stop_here)
+
+    def _stop_here(self) -> None:
+        self._stopped = True
+        with self._app.suspend():
+            os.kill(os.getpid(), signal.SIGSTOP)
+        self._stopped = False
+
+    def _go_on(self, _number: int, _frame: FrameType | None) -> None:
+        if not self._stopped and not self._leaving:
+            self._soon(self._take_terminal_again)
+
+    def _take_terminal_again(self) -> None:
+        """It was stopped without a chance to leave the terminal; the shell may have changed it since."""
+        with self._app.suspend():
+            pass
+
+    def _soon(self, action: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: the program ends already
+            self._loop.call_soon_threadsafe(action)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import pty
 import signal
@@ -15,13 +16,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from select import select
 
+import psutil
 import pyte
 
 _KEYS = {"enter": "\r", "escape": "\x1b", "tab": "\t", "shift+tab": "\x1b[Z", "space": " "}
 _KEYS |= {"down": "\x1b[B", "up": "\x1b[A", "right": "\x1b[C", "left": "\x1b[D"}
 _KEYS |= {f"ctrl+{letter}": chr(ord(letter) - ord("a") + 1) for letter in "cpqz"}
-# Between two keys: an escape that another key follows at once would be read as one key.
-_KEY_S = 0.05
+# Between two keys: what follows an escape within 0.1 s is read as one key with it.
+_KEY_S = {"escape": 0.15}
 # The terminal of whoever runs the tests must not shine through.
 _NOT_INHERITED = {
     "NO_COLOR", "COLORTERM", "COLUMNS", "LINES", "LC_ALL", "LC_CTYPE", "PYTHONIOENCODING", "PYTHONUTF8",
@@ -121,11 +123,31 @@ class Terminal:
         """Named keys, single letters, or whole words to type."""
         for key in keys:
             os.write(self._master, _KEYS.get(key, key).encode())
-            self._take(_KEY_S)
+            until = time.monotonic() + _KEY_S.get(key, 0.02)
+            while (left := until - time.monotonic()) > 0:
+                self._take(left)
 
     def resize(self, columns: int, lines: int) -> None:
         self._screen.resize(lines, columns)
         self._set_size(columns, lines)
+
+    def draw_over(self) -> None:
+        """What a shell does meanwhile: nothing of the program is left on the screen."""
+        self._screen.reset()
+
+    def hold_back(self, timeout_s: float = 30) -> None:
+        """Read nothing and make the program draw, until it can do nothing but wait for this terminal."""
+        program = psutil.Process(self.process.pid)
+        columns, lines = self._screen.columns, self._screen.lines
+        deadline = time.monotonic() + timeout_s
+        used_s = math.inf
+        while used_s > 0.01:
+            assert time.monotonic() < deadline, f"it still draws after {timeout_s} s"
+            before_s = sum(program.cpu_times()[:2])
+            for size in ((columns - 1, lines), (columns, lines)):
+                self._set_size(*size)
+                time.sleep(0.25)
+            used_s = sum(program.cpu_times()[:2]) - before_s
 
     def hang_up(self) -> None:
         """The connection is lost: the master side goes away, and the kernel tells the session."""
