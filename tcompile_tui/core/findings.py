@@ -168,7 +168,8 @@ def _fallback_ops(state: RunState, results: Sequence[ModeResult]) -> Iterator[Fi
 
 def _compiler_warnings(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     warnings = [warning.text.strip() for log in _logs(state) for warning in log.warnings]
-    texts = dict.fromkeys(text.partition("\n")[0][:300] for text in warnings)
+    # The recompile limit has a finding of its own.
+    texts = dict.fromkeys(text.partition("\n")[0][:300] for text in warnings if "recompile_limit" not in text)
     for text in list(texts)[:_MAX_WARNINGS]:
         yield Finding("compiler-warning", Severity.NOTE, f"the compiler warns: {text}")
 
