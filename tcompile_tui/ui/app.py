@@ -99,7 +99,7 @@ class TCompileApp(App[None]):
         return binding.key if self.ascii_only and not display.isascii() else display
 
     def action_command_palette(self) -> None:
-        if not CommandPalette.is_open(self):
+        if not isinstance(self.screen, CommandPalette):
             self.push_screen(CommandPalette(placeholder="Search for commands"))
 
     def action_show_help(self) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import IO
 
 from tcompile_tui.host.run_folder import RunFolder
 
@@ -24,7 +25,7 @@ class LaunchedRun:
 
     folder: RunFolder
     _process: subprocess.Popen[bytes]
-    _output: Path
+    _output: IO[bytes]
 
     @property
     def has_folder(self) -> bool:
@@ -34,7 +35,8 @@ class LaunchedRun:
         """The one line with which it ended before it made a folder; None while it is alive or has one."""
         if self._process.poll() is None or self.has_folder:
             return None
-        text = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_MAX_ERROR_CHARS:]
+        self._output.seek(0)
+        text = self._output.read().decode("utf-8", "replace").strip()[-_MAX_ERROR_CHARS:]
         return text.splitlines()[-1].removeprefix("error: ").removeprefix("Error: ") if text else "it did not start"
 
 
@@ -42,15 +44,12 @@ def launch(arguments: Sequence[str], runs_dir: Path, label: str, cwd: Path) -> L
     """`arguments` are those of `tcompile-tui run`. Raises OSError if no process can be started."""
     name = f"{datetime.now():%Y%m%d-%H%M%S}-{label}-{secrets.token_hex(2)}"
     folder = RunFolder(runs_dir / name)
-    descriptor, output = tempfile.mkstemp(prefix="tcompile-tui-", suffix=".out")
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tcompile_tui", "run", "--into", str(folder.path), *arguments],
-            stdin=subprocess.DEVNULL, stdout=descriptor, stderr=descriptor, cwd=cwd, start_new_session=True,
-        )  # fmt: skip
-    finally:
-        os.close(descriptor)
-    return LaunchedRun(folder, process, Path(output))
+    output = tempfile.TemporaryFile()  # noqa: SIM115 (it is open as long as the run may refuse to start)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tcompile_tui", "run", "--into", str(folder.path), *arguments],
+        stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=cwd, start_new_session=True,
+    )  # fmt: skip
+    return LaunchedRun(folder, process, output)
 
 
 def ask_to_decide_now(folder: RunFolder) -> bool:

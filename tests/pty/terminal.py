@@ -6,7 +6,6 @@ import fcntl
 import math
 import os
 import pty
-import signal
 import struct
 import subprocess
 import sys
@@ -62,9 +61,12 @@ class Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=3)
+        except subprocess.TimeoutExpired:
             self.process.kill()
-        self.process.wait()
+            self.process.wait()
         for fd in (self._slave, self._master):
             if fd >= 0:
                 os.close(fd)
@@ -90,11 +92,13 @@ class Terminal:
             assert time.monotonic() < deadline, f"not seen in {timeout_s} s: {condition}\n{self.text}"
             assert self._take(0.2) or self.process.poll() is None, f"the program left\n{self.text}"
 
-    def settle(self, quiet_s: float = 0.15, timeout_s: float = 5) -> None:
-        """Until nothing has been drawn for a moment; a screen that never rests is taken as it is in the end."""
+    def settle(self, quiet_s: float = 0.15, timeout_s: float = 5) -> bool:
+        """Until nothing has been drawn for a moment; False if that never comes."""
         deadline = time.monotonic() + timeout_s
-        while self._take(quiet_s) and time.monotonic() < deadline:
-            pass
+        while self._take(quiet_s):
+            if time.monotonic() > deadline:
+                return False
+        return True
 
     def wait_for_end(self, timeout_s: float = 10) -> int:
         """The exit status, with everything read that the program wrote."""

@@ -1,4 +1,4 @@
-"""The program in a terminal, from its first screen to its exit status, and what happens when the terminal misbehaves."""
+"""The program in a terminal, from its first screen to its exit status, also when the terminal misbehaves."""
 
 from __future__ import annotations
 
@@ -61,8 +61,7 @@ def test_from_the_files_to_a_verdict_by_keys_alone(tmp_path: Path, sample_models
         terminal.wait_for(" Verdict  pointwise_chain.py", timeout_s=150)
         terminal.settle()
         contended = "other work on this machine" in terminal.text
-        decisions = "ENABLE|TEST CAREFULLY" if contended else "ENABLE"
-        assert re.search(rf"it pays off here|{decisions}", terminal.text), terminal.text
+        assert "it pays off" in terminal.text or (contended and "not sure: test it" in terminal.text), terminal.text
         terminal.press("q")
         terminal.wait_for("--device cpu --preset quick")  # as it was set up
         terminal.press("ctrl+q")

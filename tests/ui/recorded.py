@@ -16,6 +16,7 @@ RUNS = Path(__file__).parent.parent / "data" / "runs"
 CONVNET = "h200-convnet"
 TRANSFORMER = "h200-transformer"
 POINTWISE = "cpu-pointwise_chain"
+TWO_BREAKS = "h200-two_breaks"
 
 
 def recorded_run(name: str, into: Path) -> RunFolder:

@@ -251,8 +251,13 @@ async def test_several_models_are_listed_and_one_is_chosen(launched: FakeLaunch)
     async with opened("several.py", size=(120, 36)) as (app, pilot):
         screen = await ready(pilot)
         assert reasons(screen) == {"target": "! several.py has several models: choose one"}
-        shown = str(screen.query_one("#models", Choices).render())
-        assert "○ Encoder()" in shown and "nn.Module, line 4" in shown
+
+        def listed() -> str:
+            return str(screen.query_one("#models", Choices).render())
+
+        await until(pilot, lambda: "○ Encoder()" in listed())  # its first frame may come before its width is known
+        shown = listed()
+        assert "nn.Module, line 4" in shown
         assert "○ Decoder(width: int = 8)" in shown and "nn.Module, line 7" in shown
         await pilot.press("r")
         assert launched.calls == []

@@ -115,7 +115,8 @@ class ModelTree(Tree[Entry]):
             return
         for entry in entries:
             node.add(Text(entry.path.name), data=entry, allow_expand=entry.is_folder)
-        node.expand()
+        if not node.is_expanded:  # expanding asks for the entries, and an empty folder would be read for ever
+            node.expand()
         if self.cursor_line < 0 and entries:
             self.cursor_line = 0
         if self._chosen is not None:
