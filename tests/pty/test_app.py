@@ -128,6 +128,7 @@ def test_a_pause_without_warning_is_survived(tmp_path: Path) -> None:
     with Terminal("demo", "--speed", "1000", cwd=tmp_path) as terminal:
         terminal.wait_for(DEMO_OVER)
         program = psutil.Process(terminal.process.pid)
+        terminal.settle()
         terminal.process.send_signal(signal.SIGSTOP)
         wait_until(lambda: program.status() == psutil.STATUS_STOPPED)
         terminal.draw_over()
