@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,15 @@ from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.results import ModeResult, planned_gain
 from tcompile_tui.core.state import RunState
-from tcompile_tui.core.units import count, duration, milliseconds, percent, size
+from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, plural, size
 from tcompile_tui.core.verdict import JudgedMode, Verdict
 
 _MARKS = {Severity.BLOCKER: "!!", Severity.WARNING: "! ", Severity.ADVICE: "> ", Severity.NOTE: "- "}
 _HORIZONS = (("1 h", 3_600.0), ("24 h", 86_400.0), ("1 week", 604_800.0))
+_NO_BREAK = "\xa0"
+_UNITS = "%|(?:[num]?s|min|h|days?|weeks?|years?|[KMGT]?i?B|MHz|W|million|billion|trillion|steps?|pairs?)\\b"
+_BEFORE_UNIT = re.compile(rf"(?<=\d) (?={_UNITS})")
+_FIGURES_INDENT = 13
 
 
 def verdict_text(state: RunState, verdict: Verdict, folder: Path | None = None, width: int = 79) -> str:
@@ -39,52 +44,56 @@ def verdict_text(state: RunState, verdict: Verdict, folder: Path | None = None, 
 def _mode_lines(judged: JudgedMode, width: int) -> Iterator[str]:
     result = judged.result
     decision = judged.decision.value if judged.decision is not None else result.status.value
-    yield f"{result.mode.value}: {decision}" + (f" ({judged.reason})" if judged.reason else "")
+    yield from _wrap(f"{result.mode.value}: {decision}" + (f" ({judged.reason})" if judged.reason else ""), width, "  ")
+    for label, text in _figures(result):
+        yield from _wrap(f"  {label:<{_FIGURES_INDENT - 2}}{text}", width, " " * _FIGURES_INDENT)
+
+
+def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
     eager = milliseconds(result.eager_ms * 1e6 if result.eager_ms is not None else None)
     compiled = milliseconds(result.compiled_ms * 1e6 if result.compiled_ms is not None else None)
-    pairs = f", {result.speedup.pairs} pairs" if result.speedup is not None else ""
-    yield f"  speedup    {speedup_text(result)}: {eager} eager, {compiled} compiled{pairs}"
-    yield f"  cold start {_start_line(result, cold=True)}"
-    yield f"  warm start {_start_line(result, cold=False)}"
-    yield f"  saves      {_horizons(result)}"
+    pairs = f", {plural(result.speedup.pairs, 'pair')}" if result.speedup is not None else ""
+    yield "speedup", f"{speedup_text(result)}: {eager} eager, {compiled} compiled{pairs}"
+    yield "cold start", _start_text(result, cold=True)
+    yield "warm start", _start_text(result, cold=False)
+    yield "saves", _horizons(result)
+    counts = ((result.graphs, "graph"), (result.graph_breaks, "graph break"), (result.recompiles, "recompile"))
     yield (
-        f"  compiler   {count(result.graphs)} graphs, {count(result.graph_breaks)} graph breaks,"
-        f" {count(result.recompiles)} recompiles"
+        "compiler",
+        ", ".join(plural(number, noun) if number is not None else f"{MISSING} {noun}s" for number, noun in counts),
     )
-    agreement = result.accuracy.agreement.value if result.accuracy is not None else "n/a"
-    yield f"  outputs    {agreement}" + (
-        f": {result.accuracy.detail}" if result.accuracy and result.accuracy.detail else ""
-    )
+    agreement = result.accuracy.agreement.value if result.accuracy is not None else MISSING
+    detail = f": {result.accuracy.detail}" if result.accuracy is not None and result.accuracy.detail else ""
+    yield "outputs", agreement + detail
     eager_peak, compiled_peak = size(result.eager_peak_memory_bytes), size(result.peak_memory_bytes)
-    yield f"  memory     {eager_peak} eager, {compiled_peak} compiled, at the peak"
+    yield "memory", f"{eager_peak} eager, {compiled_peak} compiled, at the peak"
 
 
-def _start_line(result: ModeResult, cold: bool) -> str:
+def _start_text(result: ModeResult, cold: bool) -> str:
     start = result.cold_start if cold else result.warm_start
     found = result.break_even_cold if cold else result.break_even_warm
-    text = duration(start.total_s if start is not None else None)
-    return f"{text}, paid back after {_break_even(found, result)}"
+    return f"{duration(start.total_s if start is not None else None)}, {_break_even(found, result)}"
 
 
 def _break_even(found: BreakEven | None, result: ModeResult) -> str:
     if found is None:
-        return "n/a"
+        return "break-even not known"
     if found.steps is None:
-        return "no number of steps"
+        return "never paid back"
     upper = count(found.hi) if found.hi is not None else "never"
-    wall = duration(found.steps * result.eager_mean_ms / 1e3) if result.eager_mean_ms is not None else "n/a"
-    return f"{count(found.steps)} steps ({count(found.lo)} to {upper}; {wall} of eager steps)"
+    wall = f" or {duration(found.steps * result.eager_mean_ms / 1e3)}" if result.eager_mean_ms is not None else ""
+    return f"paid back after {count(found.steps)} steps ({count(found.lo)} to {upper}){wall}"
 
 
 def _horizons(result: ModeResult) -> str:
     """The share of the time saved in runs of some usual lengths, one cold start paid in each."""
     if not result.eager_mean_ms:
-        return "n/a"
-    parts = [
-        f"{percent(planned_gain(result, seconds * 1e3 / result.eager_mean_ms))} of {name}"
-        for name, seconds in _HORIZONS
-    ]
-    return ", ".join(parts)
+        return MISSING
+    gains = [(name, planned_gain(result, seconds * 1e3 / result.eager_mean_ms)) for name, seconds in _HORIZONS]
+    if all(gain is not None and gain < 0 for _, gain in gains):
+        (first, loss), *others = [(name, percent(-(gain or 0.0))) for name, gain in gains]
+        return f"nothing: {loss} more time in {first}" + "".join(f", {loss} in {name}" for name, loss in others)
+    return ", ".join(f"{percent(gain)} of {name}" for name, gain in gains)
 
 
 def _finding_lines(finding: Finding, width: int) -> Iterator[str]:
@@ -104,5 +113,13 @@ def short_path(file: str) -> str:
         return file
 
 
+def unbroken(text: str, blank: str = _NO_BREAK) -> str:
+    """`blank` between every number and its unit, so that no line ends there."""
+    return _BEFORE_UNIT.sub(blank, text)
+
+
 def _wrap(text: str, width: int, indent: str) -> list[str]:
-    return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
+    lines = textwrap.wrap(
+        unbroken(text), width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return [line.replace(_NO_BREAK, " ") for line in lines] or [""]

@@ -28,6 +28,10 @@ class Command:
     priority: bool = False
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(key.strip() for key in self.key.split(","))
+
+    @property
     def binding(self) -> Binding:
         return Binding(self.key, self.action, self.label, show=self.show, tooltip=self.help, priority=self.priority)
 
@@ -45,9 +49,12 @@ class CommandScreen(Screen[Result]):
 
 
 def commands_of(screen: Screen[Any], app: App[Any]) -> Iterable[Command]:
-    """The screen's own commands, then the application's: those that do something on the screen as it is."""
+    """The screen's own commands, then the application's on keys that the screen leaves to it: those that do something
+    on the screen as it is."""
     own: tuple[Command, ...] = getattr(screen, "SCREEN_COMMANDS", ())
-    general: tuple[Command, ...] = getattr(app, "COMMANDS_EVERYWHERE", ())
+    taken = {key for command in own for key in command.keys}
+    everywhere: tuple[Command, ...] = getattr(app, "COMMANDS_EVERYWHERE", ())
+    general = tuple(command for command in everywhere if not taken.intersection(command.keys))
     return (command for command in (*own, *general) if screen.check_action(command.action, ()) is not False)
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from tcompile_tui.ui.commands import Command, CommandScreen
+from tcompile_tui.ui.commands import Command, CommandScreen, commands_of
 from tcompile_tui.ui.screens.help import HelpScreen
 from tests.ui.screen_app import ScreenApp, screen_text
 
@@ -52,3 +52,16 @@ async def test_it_is_drawn_at_any_size(size: tuple[int, int]) -> None:
         await pilot.press("question_mark")
         await pilot.pause()
         assert isinstance(app.screen, HelpScreen)
+
+
+async def test_a_key_of_the_screen_hides_the_application_s_command_on_it() -> None:
+    class Asks(CommandScreen[None]):
+        SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
+            Command("q,ctrl+q", "ask", "Quit", "Leave, after a question"),
+        )
+
+    for screen, quits in ((Example, ["app.quit"]), (Asks, ["ask"])):
+        app = ScreenApp(screen)
+        async with app.run_test() as pilot:
+            await pilot.pause()
+            assert [each.action for each in commands_of(app.screen, app) if each.label == "Quit"] == quits

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tcompile_tui.core.state import RunState
+from tcompile_tui.ui.widgets.gpu_panel import throttle_text
 from tcompile_tui.ui.widgets.history import History, bars
 from tcompile_tui.ui.widgets.live_panel import cut, ticking
 from tcompile_tui.ui.widgets.log_panel import LogTail
@@ -49,6 +50,19 @@ def test_ticking_seconds(seconds: float, text: str) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (200.9, "3:20"), (3_725, "1:02:05")])
 def test_clock(seconds: float, text: str) -> None:
     assert clock(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("reasons", "shown"),
+    [
+        (None, ("n/a", False)),
+        ((), ("none", False)),
+        (("idle",), ("none, idle", False)),
+        (("idle", "power cap"), ("power cap", True)),
+    ],
+)
+def test_an_idle_gpu_is_not_throttled(reasons: tuple[str, ...] | None, shown: tuple[str, bool]) -> None:
+    assert throttle_text(reasons) == shown
 
 
 def test_text_that_is_too_long_says_so() -> None:

@@ -302,6 +302,21 @@ async def test_leaving_a_live_run_asks(tmp_path: Path, live: StubFeed, asked: As
     assert live.closed
 
 
+async def test_quit_in_the_palette_asks_too(tmp_path: Path, live: StubFeed, asked: Asked) -> None:
+    async with shown(live, path=tmp_path) as at:
+        await at.pilot.press("ctrl+p", *"Quit")
+        await at.pilot.pause(0.3)  # it searches in the background
+        await at.pilot.press("enter")
+        await at.pilot.pause()
+        assert isinstance(at.app.screen, LeaveScreen)
+
+
+async def test_the_run_is_seen_behind_the_question(tmp_path: Path, live: StubFeed) -> None:
+    async with shown(live, path=tmp_path) as at:
+        await at.pilot.press("q")
+        assert at.app.screen.styles.background.a < 1
+
+
 async def test_leaving_can_stop_the_run(tmp_path: Path, live: StubFeed, asked: Asked) -> None:
     async with shown(live, path=tmp_path) as at:
         await at.pilot.press("q", "s")

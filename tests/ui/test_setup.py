@@ -28,6 +28,7 @@ from tcompile_tui.ui.widgets.command_bar import CommandBar
 from tcompile_tui.ui.widgets.field import Field
 from tcompile_tui.ui.widgets.model_tree import ModelTree
 from tcompile_tui.ui.widgets.setup_choices import DEVICES
+from tests.ui.screen_app import screen_text
 
 SEVERAL = """
 from torch import nn
@@ -216,6 +217,7 @@ async def test_it_waits_for_the_form_to_be_on_top(launched: FakeLaunch) -> None:
 async def test_bad_input_is_marked_while_typing_and_letters_are_text(launched: FakeLaunch) -> None:
     async with opened("sample_models/convnet.py") as (app, pilot):
         screen = await ready(pilot)
+        await until(pilot, lambda: screen.query("InputRows Input"))
         line = screen.query_one("InputRows Input", Input)
         assert line.placeholder == "e.g. float32[8,3,224,224]"
         line.focus()
@@ -472,3 +474,20 @@ async def test_without_colour_the_current_option_is_still_seen(monkeypatch: pyte
         await pilot.pause()
         strip = modes.render_line(0)
         assert any(segment.style and segment.style.reverse for segment in strip)
+
+
+async def test_a_folder_without_python_files_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    async with opened() as (app, pilot):
+        await ready(pilot)
+        await until(pilot, lambda: "no Python files here" in screen_text(app))
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert app.screen.query_one("#target-line", Input).value == ""
+
+
+async def test_an_input_that_may_be_left_out_says_so_at_80_columns(project: Path) -> None:
+    async with opened("several.py:Encoder") as (app, pilot):
+        await ready(pilot)
+        await until(pilot, lambda: "optional: int64" in screen_text(app))

@@ -113,7 +113,7 @@ class FindingScreen(ModalScreen[None], CommandScreen[None]):
             reason = site.first.reason.strip()
             explanation = site.first.explanation or (reason if "\n" in reason else "")
             texts = [("explanation", explanation), ("what to do", hints)]
-            texts.append(("told", f"{plural(site.times, 'time')}; after it {self._after()}"))
+            texts.append(("how often", f"{plural(site.times, 'time')}; after it {self._after()}"))
         return [(label, text) for label, text in [*texts, ("link", finding.link or "")] if text.strip()]
 
     def _after(self) -> str:
@@ -123,9 +123,9 @@ class FindingScreen(ModalScreen[None], CommandScreen[None]):
     def _place(self) -> Content:
         finding, site = self._finding, self._site
         line = f":{finding.line}" if finding.line is not None else ""
-        function = f"  in {site.first.function}" if site is not None and site.first.function else ""
+        function = one_line(site.first.function, self._ascii_only) if site is not None and site.first.function else ""
         place = Content.styled(one_line(f"{finding.file}{line}", self._ascii_only), "bold")
-        return Content.assemble(place, (one_line(function, self._ascii_only), _DIM))
+        return Content.assemble(place, (f"  in {function}", _DIM)) if function else place
 
     def _source(self) -> Content:
         finding = self._finding

@@ -20,7 +20,7 @@ class Leave(enum.Enum):
     CANCEL = "cancel"
 
 
-class LeaveScreen(CommandScreen[Leave], ModalScreen[Leave]):
+class LeaveScreen(ModalScreen[Leave], CommandScreen[Leave]):
     """Asks: keep running, stop, or cancel. Nothing is chosen by accident: enter cancels."""
 
     SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
@@ -29,8 +29,7 @@ class LeaveScreen(CommandScreen[Leave], ModalScreen[Leave]):
         Command("c,escape,enter,q,ctrl+q", "choose('cancel')", "Cancel", "Stay here"),
     )
     DEFAULT_CSS = """
-    LeaveScreen { align: center middle; background: $background 60%; }
-    LeaveScreen:ansi { background: transparent; }
+    LeaveScreen { align: center middle; }
     LeaveScreen > Vertical { width: auto; max-width: 90%; height: auto; background: $surface; padding: 1 2; }
     LeaveScreen Static { width: auto; max-width: 100%; height: auto; }
     LeaveScreen .keys { margin-top: 1; }

@@ -30,6 +30,7 @@ _LOOK_S = 2.0
 _WIDE = 110
 _WIDE_COLUMNS = ("", "date", "model", "modes", "decision", "speedup", "torch", "device")
 _NARROW_COLUMNS = ("", "date", "model", "decision", "speedup", "device")
+_OF_A_RUN = frozenset({"open", "replay", "delete", "newest", "oldest"})
 _ENDED = (RunStatus.DONE, RunStatus.DIED)
 _MARKS = {RunStatus.RUNNING: "*", RunStatus.DIED: "x", RunStatus.ELSEWHERE: "@", RunStatus.DONE: " "}
 _STATUS_TEXTS = {
@@ -118,6 +119,10 @@ x  the run died before its end; opening it shows what its records tell
     def on_resize(self) -> None:
         self._fill()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Without a run there is none to open."""
+        return bool(self._rows) or action not in _OF_A_RUN
+
     def reload(self) -> None:
         """Read the list again, elsewhere: the folder may be on a slow disk."""
         self.run_worker(self._read, thread=True, exclusive=True, group="list")
@@ -141,6 +146,7 @@ x  the run died before its end; opening it shows what its records tell
             return
         self._rows = rows
         self.set_class(not rows, "-empty")
+        self.refresh_bindings()
         running = sum(row.run.status is RunStatus.RUNNING for row in rows)
         note = plural(len(rows), "run") + (f", {running} running" if running else "")
         title = Content.assemble(("Runs  ", "bold"), note, (f"  {self._program.runs_dir}", "$foreground-muted"))
@@ -167,11 +173,11 @@ x  the run died before its end; opening it shows what its records tell
 
     def _cells(self, row: RunRow, wide: bool) -> list[Text]:
         info = row.run.info
-        texts = [_MARKS[row.run.status], _when(info.started_at), _cut(info.spec.target.label, 24 if wide else 16)]
-        texts += [_cut(row.modes, 26)] if wide else []
+        texts = [_MARKS[row.run.status], _when(info.started_at), _cut(info.spec.target.label, 22 if wide else 17)]
+        texts += [_cut(row.modes, 24)] if wide else []
         texts += [_cut(row.decision, 19), ratio(row.speedup).rjust(7)]
-        texts += [_cut(info.torch_version, 14)] if wide else []
-        texts += [_cut(info.device_name, 16 if wide else 13)]
+        texts += [_cut(info.torch_version.partition("+")[0], 8)] if wide else []
+        texts += [_cut(info.device_name.removeprefix("NVIDIA "), 12)]
         return [Text(literal(text, self._program.ascii_only), no_wrap=True) for text in texts]
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
@@ -186,7 +192,7 @@ x  the run died before its end; opening it shows what its records tell
         panel.border_title = Content(one_line(run.name))
         status = _STATUS_TEXTS[run.status]
         text = one_line(run.headline or status or "no verdict", self._program.ascii_only)
-        facts = f"{row.modes}; torch {run.info.torch_version}; {run.info.device_name}; {run.info.supervisor.host}"
+        facts = f"{row.modes}; torch {run.info.torch_version}; {run.info.device_name} on {run.info.supervisor.host}"
         lines = Content.assemble(text, "\n", (one_line(facts), "$foreground-muted"))
         self.query_one("#detail-text", Static).update(lines)
 

@@ -69,7 +69,7 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
     SetupScreen #title { height: 1; padding: 0 2; text-style: bold; }
     SetupScreen #body { height: 1fr; }
     SetupScreen #files-panel { width: 28; max-width: 38%; }
-    SetupScreen.-wide #files-panel { width: 36; }
+    SetupScreen.-wide #files-panel { width: 26%; }
     SetupScreen #form-panel { width: 1fr; }
     SetupScreen #files-panel.-hidden { display: none; }
     """

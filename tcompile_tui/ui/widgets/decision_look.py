@@ -64,6 +64,8 @@ def next_step(verdict: Verdict, state: RunState) -> str:
             return "compare the model's own metric with and without compile before you use it"
         return "measure again for longer on an idle machine (r, preset thorough), or try it in your own run"
     if decision is Decision.SKIP:
+        if any(finding.id == "graph-break" for finding in verdict.findings):
+            return "leave the model as it is, or remove the graph breaks (b) and measure again (r)"
         return "leave the model as it is; measure again (r) for another plan, size or GPU"
     if decision is Decision.RAN_EAGER:
         return "remove the cause that is named above, then measure again (r)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -15,6 +14,7 @@ from textual.widgets.option_list import Option
 from tcompile_tui.core.findings import Finding
 from tcompile_tui.ui.widgets.decision_look import SEVERITY_MARKS, SEVERITY_STYLES
 from tcompile_tui.ui.widgets.literal import one_line
+from tcompile_tui.ui.widgets.prose import wrapped
 
 GRAPH_BREAK = "graph-break"
 _INDENT = 3
@@ -33,7 +33,7 @@ def finding_lines(finding: Finding, width: int, ascii_only: bool) -> Content:
     title = one_line(finding.title, ascii_only)
     place = one_line(place_of(finding), ascii_only)
     text = f"{title}  {place}".rstrip() if place else title
-    lines = textwrap.wrap(text, max(8, width - _INDENT)) or [""]
+    lines = [line.plain for line in wrapped(Content(text), max(8, width - _INDENT))]
     mark = SEVERITY_MARKS[finding.severity].ljust(_INDENT)
     body = ("\n" + " " * _INDENT).join(lines)
     place_style = "bold" if place and body.endswith(place) else ""

@@ -19,6 +19,7 @@ from tcompile_tui.ui.widgets.live_panel import DIM, LivePanel, cut
 _LABEL_WIDTH = 9
 _VALUE_WIDTH = 10
 _ALERT = "bold $warning"
+_IDLE = "idle"  # as host/gpu.py names it
 _SampleT = TypeVar("_SampleT", ev.GpuSample, ev.HostSample)
 
 
@@ -136,10 +137,16 @@ def _take(samples: deque[_SampleT], since_s: float, tracks: Sequence[_Track]) ->
 
 def _gpu_texts(samples: deque[ev.GpuSample]) -> Iterator[tuple[str, str, bool]]:
     sample = samples[-1] if samples else ev.GpuSample()
-    reasons = sample.throttle_reasons
-    text = MISSING if reasons is None else ", ".join(reasons) or "none"
-    yield "throttle", text, bool(reasons)
+    yield "throttle", *throttle_text(sample.throttle_reasons)
     yield "others", _others_text(sample), bool(sample.other_pids)
+
+
+def throttle_text(reasons: Sequence[str] | None) -> tuple[str, bool]:
+    """Why the clock is held down, and whether that is of note: an idle GPU's clock is low by itself."""
+    if reasons is None:
+        return MISSING, False
+    slowing = [reason for reason in reasons if reason != _IDLE]
+    return ", ".join(slowing) or ("none, idle" if reasons else "none"), bool(slowing)
 
 
 def _others_text(sample: ev.GpuSample) -> str:

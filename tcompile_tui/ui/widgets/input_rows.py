@@ -61,7 +61,7 @@ class InputRows(Vertical):
     def _field(self, row: InputRow, rows: tuple[InputRow, ...], text: str) -> Field:
         longest = max(len(one_line(each.name)) for each in rows)
         label = f"{one_line(row.name):<{longest}} =" if row.name else ""
-        line = Input(text, placeholder=f"e.g. {row.example}" + ("" if row.required else " (optional)"))
+        line = Input(text, placeholder=f"{'e.g.' if row.required else 'optional:'} {row.example}")
         return Field(row.key, label, line, classes="-sub")
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterator
 
 from textual.content import Content
 from textual.widgets import Static
 
 from tcompile_tui.core.breakeven import BreakEven
-from tcompile_tui.core.results import ModeResult, planned_gain
-from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, plural, ratio, size
+from tcompile_tui.core.results import planned_gain
+from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, ratio, size
 from tcompile_tui.core.verdict import JudgedMode, Verdict
 from tcompile_tui.ui.widgets.literal import one_line
+from tcompile_tui.ui.widgets.prose import wrapped
 from tcompile_tui.ui.widgets.total_time_plot import MODE_LETTERS
 
 _LABEL_WIDTH = 16
@@ -55,12 +55,6 @@ def _saved_in(seconds: float) -> Callable[[JudgedMode], str]:
     return saved
 
 
-def _compiler(result: ModeResult) -> str:
-    if result.graphs is None:
-        return MISSING
-    return f"{plural(result.graphs, 'graph')}, {plural(result.graph_breaks or 0, 'break')}"
-
-
 def _rows() -> Iterator[Row]:
     yield "decision", _decision
     yield "speedup", lambda judged: ratio(judged.result.speedup.value if judged.result.speedup else None)
@@ -77,7 +71,8 @@ def _rows() -> Iterator[Row]:
     yield "outputs", lambda judged: judged.result.accuracy.agreement.value if judged.result.accuracy else MISSING
     yield "peak memory", lambda judged: size(judged.result.peak_memory_bytes)
     yield "eager's peak", lambda judged: size(judged.result.eager_peak_memory_bytes)
-    yield "compiler", lambda judged: _compiler(judged.result)
+    yield "graphs", lambda judged: count(judged.result.graphs)
+    yield "graph breaks", lambda judged: count(judged.result.graph_breaks)
     yield "recompiles", lambda judged: count(judged.result.recompiles)
 
 
@@ -103,11 +98,14 @@ def mode_table(verdict: Verdict) -> Content:
     reasons = [one_line(judged.reason) for judged in modes]
     texts.insert(2, ("  because", [reason or "" for reason in reasons]))
     kept = [(label, values) for label, values in texts if any(value not in (MISSING, "") for value in values)]
-    wrapped = [(label, [textwrap.wrap(value, widest) or [""] for value in values]) for label, values in kept]
-    widths = [max(len(line) for _, cells in wrapped for line in cells[column]) for column in range(len(modes))]
+    folded = [
+        (label, [[line.plain for line in wrapped(Content(value), widest)] for value in values])
+        for label, values in kept
+    ]
+    widths = [max(len(line) for _, cells in folded for line in cells[column]) for column in range(len(modes))]
     bold = [judged is verdict.best and len(modes) > 1 for judged in modes]
     lines = []
-    for row, (label, cells) in enumerate(wrapped):
+    for row, (label, cells) in enumerate(folded):
         for part in range(max(map(len, cells))):
             line = [Content.styled((label if part == 0 else "").ljust(_LABEL_WIDTH), "$foreground-muted")]
             for cell, width, is_best in zip(cells, widths, bold):

@@ -115,6 +115,8 @@ class ModelTree(Tree[Entry]):
             return
         for entry in entries:
             node.add(Text(entry.path.name), data=entry, allow_expand=entry.is_folder)
+        if not entries and node is self.root:
+            node.add_leaf(Text("no Python files here"))
         if not node.is_expanded:  # expanding asks for the entries, and an empty folder would be read for ever
             node.expand()
         if self.cursor_line < 0 and entries:

@@ -13,6 +13,7 @@ from tcompile_tui.core.verdict import Verdict
 from tcompile_tui.ui.widgets.big_word import BigWord
 from tcompile_tui.ui.widgets.decision_look import LOOKS
 from tcompile_tui.ui.widgets.literal import one_line
+from tcompile_tui.ui.widgets.prose import Prose
 
 
 class VerdictHead(Vertical):
@@ -87,8 +88,8 @@ class VerdictHead(Vertical):
         yield Static(word, classes="word plain", markup=False)
         if best is not None and self._has_speedup:
             yield Static(f"{speedup_text(best.result)} of eager speed", classes="plain", markup=False)
-        yield Static(Content(one_line(self._verdict.headline, self._ascii_only)), classes="headline")
-        yield Static(self._step_line(), classes="step")
+        yield Prose(Content(one_line(self._verdict.headline, self._ascii_only)), classes="headline")
+        yield Prose(self._step_line(), classes="step")
 
     def _step_line(self) -> Content:
         line = self._verdict.paste_line
