@@ -57,6 +57,11 @@ def import_compiler() -> float:
     return perf_counter() - started
 
 
+def is_imported() -> bool:
+    """Is Inductor in this process? Asked without importing it."""
+    return "torch._inductor.compile_fx" in sys.modules
+
+
 def assert_private_caches(root: str) -> None:
     """Raise StageError if torch would read or write its caches outside `root`: the user's real caches are never
     touched by a measurement."""

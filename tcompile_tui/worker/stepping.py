@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import torch
 
 from ..core.spec import RunSpec, Task
+from . import compiler
 from .failures import StageError
 from .inputs import Batch, walk_tensors
 from .loading import UserFile
@@ -93,7 +93,7 @@ def mean_square(output: Any) -> torch.Tensor:
 def _step_marker(device: torch.device) -> Callable[[], None]:
     """Tells cudagraphs where a step begins. Without Inductor there are none, and the mark itself would import it:
     seconds that an eager step does not cost."""
-    if device.type == "cuda" and "torch._inductor.compile_fx" in sys.modules:
+    if device.type == "cuda" and compiler.is_imported():
         mark: Callable[[], None] = torch.compiler.cudagraph_mark_step_begin
         return mark
     return _nothing
