@@ -19,6 +19,7 @@ _MIN_BIG_GPU_SMS = 68  # torch._inductor.utils.is_big_gpu
 _MEMORY_UP = 1.10
 _THROTTLES = ("thermal", "slowdown", "brake")
 _BUSY_OTHER_PERCENT = 2.0
+_HOST_MOVED = 1.15
 _MAX_WARNINGS = 3
 
 
@@ -256,6 +257,22 @@ def _noise(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
         )
 
 
+def _host_speed(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    for result in results:
+        host = result.host_dependence
+        if host is not None and host.slowest_eager_ms > _HOST_MOVED * host.fastest_eager_ms:
+            fastest, slowest = host.fastest_eager_ms, host.slowest_eager_ms
+            yield Finding(
+                "host-speed-moved",
+                Severity.WARNING,
+                f"{result.mode.value}: the speedup hangs on how fast this machine's CPU is, and that moved",
+                evidence=f"eager waits for the CPU and took {fastest:.3g} to {slowest:.3g} ms a step in this run;"
+                f" at its fastest the speedup is about {ratio(host.speedup_at_fastest)}",
+                advice="count on the smaller figure, or measure again on an idle machine",
+                mode=result.mode,
+            )
+
+
 def _gpu(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     samples = list(state.gpu)
     throttled = [
@@ -343,5 +360,5 @@ def speedup_text(result: ModeResult) -> str:
 _Rule = Callable[[RunState, Sequence[ModeResult]], Iterator[Finding]]
 _RULES: tuple[_Rule, ...] = (
     _accuracy, _modes_without_result, _dropped_frames, _graph_breaks, _recompiles, _cudagraphs, _fallback_ops,
-    _compiler_warnings, _memory, _noise, _gpu, _settings, _partly_compiled, _left_behind,
+    _compiler_warnings, _memory, _noise, _host_speed, _gpu, _settings, _partly_compiled, _left_behind,
 )  # fmt: skip

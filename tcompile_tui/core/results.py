@@ -17,6 +17,9 @@ from tcompile_tui.core.steady import SKIPPED_AFTER_COMPILE
 # A pair is clean when the timing thread had the CPU nearly all of the time.
 _MAX_LOST_SHARE = 0.03
 _MIN_CLEAN_SHARE = 0.5
+# An arm waits for the host when issuing its steps takes nearly all of their time, for the device when it does not.
+_HOST_BOUND_SHARE = 0.9
+_DEVICE_BOUND_SHARE = 0.7
 
 
 class ModeStatus(str, enum.Enum):
@@ -36,6 +39,18 @@ class StartCost:
 
     total_s: float
     extra_s: float
+
+
+@dataclass(frozen=True)
+class HostDependence:
+    """Eager waits for the host and the compiled arm for the device, so a host that slows down moves the ratio, and
+    pairing cannot cancel that. The step times are eager's own lowest and highest levels among the run's processes;
+    `speedup_at_fastest` is what the interval's `value` and `lo` come to with the lowest."""
+
+    fastest_eager_ms: float
+    slowest_eager_ms: float
+    speedup_at_fastest: float
+    lo_at_fastest: float
 
 
 @dataclass(frozen=True)
@@ -67,6 +82,7 @@ class ModeResult:
     host_contended: bool = False
     warm_cache_hits: int | None = None
     warm_cache_misses: int | None = None
+    host_dependence: HostDependence | None = None
 
 
 def mode_result(state: RunState, mode: Mode) -> ModeResult:
@@ -109,6 +125,7 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         host_contended=bool(lost) and sum(lost) / len(lost) > 1 - _MIN_CLEAN_SHARE,
         warm_cache_hits=warm.compile.cache_count(ev.CacheOutcome.HIT) if warm is not None else None,
         warm_cache_misses=warm.compile.cache_count(ev.CacheOutcome.MISS) if warm is not None else None,
+        host_dependence=_host_dependence(state, warm),
     )
 
 
@@ -189,6 +206,28 @@ def _warmup_extra_ns(arm: ArmSteps) -> float:
     if steps and arm.first_step_ns is not None:
         steps[0] = arm.first_step_ns
     return extra_cost_ns(steps, float(median(later)))
+
+
+def _host_dependence(state: RunState, warm: ProcessState | None) -> HostDependence | None:
+    """None where both arms wait for the same side, or where that is not known (CPU)."""
+    if warm is None or warm.interval is None:
+        return None
+    shares = [warm.arms[arm].host_share if arm in warm.arms else None for arm in (Arm.EAGER, Arm.COMPILED)]
+    eager_share, compiled_share = shares
+    if eager_share is None or compiled_share is None:
+        return None
+    if eager_share < _HOST_BOUND_SHARE or compiled_share > _DEVICE_BOUND_SHARE:
+        return None
+    own = median(pair.eager_ns for pair in warm.pairs)
+    levels = [median(pair.eager_ns for pair in process.pairs) for process in state.processes.values() if process.pairs]
+    alone = state.process_of(Phase.EAGER)
+    alone_step_ns = alone.arm(Arm.EAGER).recent_step_ns if alone is not None else None
+    if alone_step_ns is not None:
+        levels.append(alone_step_ns)
+    slower_by = own / min(levels)
+    return HostDependence(
+        min(levels) / 1e6, max(levels) / 1e6, warm.interval.value / slower_by, warm.interval.lo / slower_by
+    )
 
 
 def _steadiness(process: ProcessState | None) -> ev.Steadiness | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
+from statistics import median
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.compile_log import CompileLog
@@ -29,10 +30,16 @@ class ArmSteps:
     first_step_ns: int | None = None
     compiled_at: list[int] = field(default_factory=list)
     recent_step_ns: float | None = None
-    host_share: float | None = None
+    host_shares: list[float] = field(default_factory=list)
     steadiness: ev.Steadiness = ev.Steadiness.WARMING_UP
     steady_from: int | None = None
     steady_bound: float | None = None
+
+    @property
+    def host_share(self) -> float | None:
+        """The part of a compared block in which the host issues steps, rather than waits for the device: the median
+        of the pair blocks. None before the first, and on CPU."""
+        return median(self.host_shares) if self.host_shares else None
 
 
 @dataclass
@@ -224,8 +231,8 @@ class RunState:
         arm.series.extend(steps)
         arm.compiled_at.extend(event.compiled_at)
         arm.recent_step_ns = block_step_ns(event)
-        if event.host_ns:
-            arm.host_share = min(1.0, sum(event.host_ns) / max(1, event.wall_ns))
+        if event.host_ns and event.role is ev.BlockRole.PAIR:
+            arm.host_shares.append(min(1.0, sum(event.host_ns) / max(1, event.wall_ns)))
         if event.role is ev.BlockRole.WARMUP:
             arm.warmup_steps += event.steps
             arm.warmup_wall_ns += event.wall_ns

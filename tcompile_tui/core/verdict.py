@@ -202,6 +202,8 @@ def _cautions(
         cautions.append(f"the gain is small ({percent(gain)} of the run)")
     if not meets_stop_rule(result.speedup):
         cautions.append("the interval is wide")
+    if result.host_dependence is not None and result.host_dependence.lo_at_fastest < 1 + _SMALL_GAIN:
+        cautions.append("little would be left of the gain on a faster CPU")
     if result.ratio_drifted:
         cautions.append("the speedup moved while it was measured")
     if result.host_contended:

@@ -101,11 +101,11 @@ def leaf(relative_difference: float, **changes: Any) -> ev.LeafComparison:
     return replace(plain, **changes)
 
 
-def eager_process() -> Process:
+def eager_process(step_ms: float = EAGER_MS) -> Process:
     return [
         started(Phase.EAGER),
         ev.ImportsDone(torch_s=1.0),
-        *_warm_up(Arm.EAGER, EAGER_MS, first_s=0.5),
+        *_warm_up(Arm.EAGER, step_ms, first_s=0.5),
         ev.MemoryPeak(arm=Arm.EAGER, steady_allocated_bytes=None, host_rss_bytes=400 << 20),
         *done(Phase.EAGER),
     ]

@@ -158,6 +158,33 @@ def test_on_a_busy_host_only_a_large_effect_stands(speedup: float, lost: float, 
     assert ("other work on this machine" in verdict.headline) == (lost > 0.03 and decision is not Decision.SKIP)
 
 
+@pytest.mark.parametrize(
+    ("eager_alone_ms", "speedup", "compiled_host_share", "decision", "found"),
+    [
+        (10.0, 4.0, 0.4, Decision.ENABLE, False),  # the host was as fast in every process
+        (6.0, 4.0, 0.4, Decision.ENABLE, True),  # on the faster host still 2.4x
+        (5.0, 2.0, 0.4, Decision.ENABLE_WITH_CARE, True),  # on the faster host nothing is left
+        (5.0, 2.0, 1.0, Decision.ENABLE, False),  # both arms wait for the host: the ratio is not moved
+    ],
+)
+def test_a_host_that_slowed_down_under_a_launch_bound_eager_arm_is_told(
+    eager_alone_ms: float, speedup: float, compiled_host_share: float, decision: Decision, found: bool
+) -> None:
+    shares = {Arm.EAGER: 1.0, Arm.COMPILED: compiled_host_share}
+    warm = [
+        replace(event, host_ns=tuple(round(shares[event.arm] * step) for step in event.step_ns))
+        if isinstance(event, ev.Block)
+        else event
+        for event in warm_process(Compiled(speedup=speedup))
+    ]
+    verdict = decide(replay(eager_process(eager_alone_ms), cold_process(Compiled(speedup=speedup)), warm))
+    assert verdict.decision is decision
+    assert ("host-speed-moved" in ids(verdict)) is found
+    if found:
+        (finding,) = (finding for finding in verdict.findings if finding.id == "host-speed-moved")
+        assert f"about {speedup * eager_alone_ms / EAGER_MS:.1f}" in finding.evidence
+
+
 def test_a_busy_gpu_keeps_enable_away() -> None:
     sample = ev.GpuSample(other_utilisation_percent=30.0, other_pids=(7,))
     state = replay(eager_process(), *both(Compiled(speedup=2.0)), samples=[sample] * 3)
