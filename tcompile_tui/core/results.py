@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Accuracy, judge
 from tcompile_tui.core.breakeven import BreakEven, break_even, extra_cost_ns
+from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.pairs import SpeedupInterval, TimeGain, drifted, paired_time_gain
 from tcompile_tui.core.spec import Arm, Mode, Phase
 from tcompile_tui.core.state import ArmSteps, ProcessState, RunState
@@ -35,10 +37,25 @@ class ModeStatus(str, enum.Enum):
 @dataclass(frozen=True)
 class StartCost:
     """One start of the compiled program. `total_s`: compiler import and warm-up beyond the steady step time.
-    `extra_s`: the same, without what an eager start costs."""
+    `extra_s`: the same, without what an eager start costs. `logging_s`, what listening to the compiler cost, is in
+    neither."""
 
     total_s: float
     extra_s: float
+    logging_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class StepProof:
+    """What a profile of steady compiled steps showed, for each step. `guard_us` is the host time of the guard checks
+    that every call of a compiled frame pays. The device's side is None on CPU, or where it could not be seen."""
+
+    guard_us: float
+    guard_checks: float
+    regions: int
+    program_calls: float
+    kernels: float | None
+    graph_launches: float | None
 
 
 @dataclass(frozen=True)
@@ -83,6 +100,11 @@ class ModeResult:
     warm_cache_hits: int | None = None
     warm_cache_misses: int | None = None
     host_dependence: HostDependence | None = None
+    wrapped: bool = False
+    proof: StepProof | None = None
+    cudagraph_recordings: int | None = None
+    forward_compile_s: Mapping[CompilePart, float] = field(default_factory=dict)
+    backward_compile_s: Mapping[CompilePart, float] = field(default_factory=dict)
 
 
 def mode_result(state: RunState, mode: Mode) -> ModeResult:
@@ -126,6 +148,11 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         warm_cache_hits=warm.compile.cache_count(ev.CacheOutcome.HIT) if warm is not None else None,
         warm_cache_misses=warm.compile.cache_count(ev.CacheOutcome.MISS) if warm is not None else None,
         host_dependence=_host_dependence(state, warm),
+        wrapped=bool(cold and cold.compiled and cold.compiled.wrapped),
+        proof=_proof(warm),
+        cudagraph_recordings=compile_log.cudagraph_recordings if compile_log is not None else None,
+        forward_compile_s=dict(compile_log.forward_s) if compile_log is not None else {},
+        backward_compile_s=dict(compile_log.backward_s) if compile_log is not None else {},
     )
 
 
@@ -153,7 +180,7 @@ def _status(cold: ProcessState | None, warm: ProcessState | None) -> tuple[ModeS
             where = f"the {process.phase.value} process"
             status = ModeStatus.NOT_FINISHED if slow else ModeStatus.FAILED
             return status, f"{where}: {process.ended.detail or process.ended.outcome.value}"
-    if cold.done and not cold.compile.compiled_anything:
+    if cold.done and not cold.compiled_anything:
         return ModeStatus.RAN_EAGER, _why_eager(cold)
     if warm is not None and warm.interval is not None:
         return ModeStatus.MEASURED, ""
@@ -189,8 +216,23 @@ def _start_cost(process: ProcessState | None, eager: ArmSteps | None) -> StartCo
     if not compiled.warmup_steps or not eager.warmup_steps:
         return None
     imports_s = (process.imports.compiler_s or 0.0) if process.imports is not None else 0.0
-    total_s = imports_s + _warmup_extra_ns(compiled) / 1e9
-    return StartCost(total_s=max(0.0, total_s), extra_s=total_s - _warmup_extra_ns(eager) / 1e9)
+    logging_s = process.compile.logging_s
+    total_s = imports_s + _warmup_extra_ns(compiled) / 1e9 - logging_s
+    return StartCost(max(0.0, total_s), total_s - _warmup_extra_ns(eager) / 1e9, logging_s)
+
+
+def _proof(process: ProcessState | None) -> StepProof | None:
+    seen = process.profile if process is not None else None
+    if seen is None or seen.arm is not Arm.COMPILED or seen.steps == 0:
+        return None
+    return StepProof(
+        guard_us=seen.lookup_ns / 1e3 / seen.steps,
+        guard_checks=seen.lookups / seen.steps,
+        regions=len(seen.regions),
+        program_calls=seen.program_calls / seen.steps,
+        kernels=seen.kernels / seen.steps if seen.kernels is not None else None,
+        graph_launches=seen.graph_launches / seen.steps if seen.graph_launches is not None else None,
+    )
 
 
 def _warmup_extra_ns(arm: ArmSteps) -> float:
@@ -202,7 +244,7 @@ def _warmup_extra_ns(arm: ArmSteps) -> float:
         until = max(until, arm.steady_from)
     until = min(until, arm.warmup_steps)
     steps = list(arm.series.slice(0, until))
-    later = arm.series.slice(until, arm.warmup_steps) or arm.series.slice(until) or steps[-1:]
+    later = arm.series.slice(until, arm.warmup_steps) or arm.series.slice(until) or steps[1:] or steps
     if steps and arm.first_step_ns is not None:
         steps[0] = arm.first_step_ns
     return extra_cost_ns(steps, float(median(later)))

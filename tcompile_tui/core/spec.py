@@ -55,6 +55,7 @@ class Phase(str, enum.Enum):
     EAGER = "eager"
     COLD = "cold"
     WARM = "warm"
+    EXPLAIN = "explain"
 
 
 class Arm(str, enum.Enum):

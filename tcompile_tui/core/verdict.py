@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Agreement
 from tcompile_tui.core.breakeven import BreakEven
-from tcompile_tui.core.findings import Finding, Severity, find_causes, speedup_text
+from tcompile_tui.core.causes import find_causes
+from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.pairs import EQUIVALENCE, meets_stop_rule
 from tcompile_tui.core.results import ModeResult, ModeStatus, failure_text, mode_result, planned_gain
 from tcompile_tui.core.spec import ASSUMED_PLAN_HOURS, Mode, Phase, Preset, RunSpec
@@ -83,7 +84,10 @@ class Verdict:
         """The line that we measured and advise, for a model variable called `model`."""
         if self.decision not in (Decision.ENABLE, Decision.ENABLE_WITH_CARE) or self.best_mode is None:
             return None
-        return "model.compile()" if self.best_mode is Mode.DEFAULT else f'model.compile(mode="{self.best_mode.value}")'
+        option = "" if self.best_mode is Mode.DEFAULT else f'mode="{self.best_mode.value}"'
+        if self.best is not None and self.best.result.wrapped:
+            return f"model = torch.compile({', '.join(filter(None, ['model', option]))})"
+        return f"model.compile({option})"
 
 
 def decide(state: RunState) -> Verdict:

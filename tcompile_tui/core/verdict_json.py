@@ -9,7 +9,7 @@ import msgspec
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.findings import Finding
 from tcompile_tui.core.pairs import SpeedupInterval
-from tcompile_tui.core.results import StartCost
+from tcompile_tui.core.results import StartCost, StepProof
 from tcompile_tui.core.spec import command_line
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.verdict import JudgedMode, Verdict
@@ -70,6 +70,14 @@ def _mode(judged: JudgedMode) -> dict[str, Any]:
         "recompiles": result.recompiles,
         "agreement": result.accuracy.agreement.value if result.accuracy is not None else None,
         "steadiness": result.steadiness.value if result.steadiness is not None else None,
+        "compile_form": "wrapper" if result.wrapped else "in place",
+        "compile_s": {
+            "forward": {part.value: seconds for part, seconds in result.forward_compile_s.items()},
+            "backward": {part.value: seconds for part, seconds in result.backward_compile_s.items()},
+            "listening": result.cold_start.logging_s if result.cold_start is not None else None,
+        },
+        "cudagraph_recordings": result.cudagraph_recordings,
+        "step_profile": _proof(result.proof),
         "warm_cache": {"hits": result.warm_cache_hits, "misses": result.warm_cache_misses},
     }
 
@@ -78,6 +86,19 @@ def _speedup(interval: SpeedupInterval | None) -> dict[str, float | int] | None:
     if interval is None:
         return None
     return {"value": interval.value, "lo": interval.lo, "hi": interval.hi, "pairs": interval.pairs}
+
+
+def _proof(proof: StepProof | None) -> dict[str, float | None] | None:
+    """Per step."""
+    if proof is None:
+        return None
+    return {
+        "guard_us": proof.guard_us,
+        "guard_checks": proof.guard_checks,
+        "compiled_program_calls": proof.program_calls,
+        "kernels": proof.kernels,
+        "cudagraph_replays": proof.graph_launches,
+    }
 
 
 def _start(cost: StartCost | None) -> float | None:

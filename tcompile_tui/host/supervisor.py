@@ -52,6 +52,7 @@ class RunRequest:
     extra_environment: Mapping[str, str] = field(default_factory=dict)
     keep_caches: bool = False
     cold_headers: bool = False
+    explain: bool = False
     keep_trace: Path | None = None
 
 
@@ -175,13 +176,15 @@ class _Run:
                 checked = True
                 if not self._run_preflight().done:
                     return
+        if self._request.explain and self._stop.level is Stop.NO and self._left_s() > 0:
+            self._run_phase(Phase.EXPLAIN, None, self._new_root())
 
     def _measure_mode(self, mode: Mode, last: bool) -> ProcessState:
         root = self._new_root()
         # A long autotuning run must leave an answer for the modes that are already measured, and some for itself.
         patience_s = self._left_s() * (0.5 if mode.value.startswith("max-autotune") or not last else 0.8)
         cold = self._run_phase(Phase.COLD, mode, root, limit_s=patience_s)
-        if cold.done and cold.compile.compiled_anything and self._stop.level is Stop.NO:
+        if cold.done and cold.compiled_anything and self._stop.level is Stop.NO:
             self._run_phase(Phase.WARM, mode, root)
         if not self._request.keep_caches:
             root.remove()

@@ -13,7 +13,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter, perf_counter_ns
 from typing import Any
@@ -32,6 +32,8 @@ from ..core.events import (
     CudagraphSkipped,
     DynamicShape,
     Event,
+    Explained,
+    ExplainedBreak,
     FrameCompiled,
     FrameStarted,
     GraphCaptured,
@@ -44,6 +46,7 @@ from .trace_text import count_ops, parse_graph_break, parse_output_code, parse_r
 _TRACE_LOGGER = "torch.__trace"
 _WARNING_LOGGERS = ("torch._dynamo", "torch._inductor", "torch._functorch")
 _TORCH_ROOT = str(Path(torch.__file__).parent) + os.sep
+_CPU = torch.autograd.DeviceType.CPU
 _DISABLING_VARIABLES = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
 # Stages that make the step in which they begin a compiling step.
 _COMPILING_STAGES = {CompileStage.FRAME, CompileStage.BACKWARD, CompileStage.CUDAGRAPH, CompileStage.AUTOTUNE}
@@ -72,6 +75,27 @@ def assert_private_caches(root: str) -> None:
             raise StageError(f"torch's compile cache {folder} lies outside the private folder {root}", fault="program")
 
 
+def compile_model(model: torch.nn.Module, mode: str | None) -> tuple[torch.nn.Module, bool]:
+    """The compiled model, and whether it is a wrapper. In place where that works, which keeps the names of the
+    state_dict. A forward that Dynamo skips (torch.nn.Sequential's, any of torch's own) needs the frame that the
+    wrapper puts around it."""
+    options = {} if mode is None else {"mode": mode}
+    if _skips_forward(model):
+        wrapper: torch.nn.Module = torch.compile(model, **options)
+        return wrapper, True
+    model.compile(**options)
+    return model, False
+
+
+def _skips_forward(model: torch.nn.Module) -> bool:
+    try:
+        from torch._dynamo import trace_rules
+
+        return bool(trace_rules.check(model.forward))
+    except Exception:
+        return str(type(model).forward.__module__).startswith("torch.")
+
+
 def disabled_by() -> str | None:
     """What switches torch.compile off in this process, if something does."""
     for variable in _DISABLING_VARIABLES:
@@ -91,6 +115,44 @@ def stop_compile_workers() -> None:
         pass  # the guard ends what is left
 
 
+def explain(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explained:
+    """Dynamo's own account of one call. Runs the model and resets Dynamo, so a process that measures must not."""
+    import torch._dynamo
+
+    told = torch._dynamo.explain(model)(*args, **kwargs)
+    ends = [reason for reason in told.break_reasons if getattr(reason, "graph_break", True)]
+    places = {(_user_frame(end.user_stack), _first_line(str(end.reason))): None for end in ends}
+    return Explained(
+        graphs=told.graph_count,
+        ops=told.op_count,
+        breaks=tuple(ExplainedBreak(file, line, reason) for (file, line), reason in places),
+    )
+
+
+def _user_frame(stack: list[Any]) -> tuple[str | None, int | None]:
+    """The innermost frame outside torch."""
+    outside = [frame for frame in stack if not frame.filename.startswith(_TORCH_ROOT)]
+    return (outside[-1].filename, outside[-1].lineno) if outside else (None, None)
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0][:400]
+
+
+def profiled_spans(profiler: Any) -> Iterator[tuple[str, bool, int, int]]:
+    """What a finished torch.profiler.profile saw: name, on the device or not, start and end in ns. The raw list is
+    read where there is one: the public one is built as a tree, which takes seconds for a large model."""
+    raw = getattr(getattr(profiler, "profiler", None), "kineto_results", None)
+    if raw is not None and hasattr(raw, "events"):
+        for event in raw.events():
+            start_ns = event.start_ns()
+            yield event.name(), event.device_type() != _CPU, start_ns, start_ns + event.duration_ns()
+        return
+    for event in profiler.events():
+        start_us, end_us = event.time_range.start, event.time_range.end
+        yield event.name, event.device_type != _CPU, round(1e3 * start_us), round(1e3 * end_us)
+
+
 class CompileSignals(logging.Handler):
     """Listens to the compiler and sends what it says. Never raises into a compile."""
 
@@ -102,6 +164,7 @@ class CompileSignals(logging.Handler):
         self._activity_ns: list[int] = []
         self._spent_s = 0.0
         self._errors = 0
+        self.heard_a_program = False
 
     # ------------------------------------------------------------ attaching
 
@@ -188,6 +251,7 @@ class CompileSignals(logging.Handler):
         elif kind == "dynamo_start":
             self._read_frame(metadata[kind].get("stack") or [{}], compile_id or "?")
         elif kind == "dynamo_output_graph":
+            self.heard_a_program = True
             self._send(GraphCaptured(compile_id=compile_id, ops=count_ops(payload)))
         elif kind == "inductor_output_code":
             self._send(parse_output_code(payload, compile_id))
@@ -216,6 +280,7 @@ class CompileSignals(logging.Handler):
                 stage_name=name,
                 compile_id=str(own_id) if own_id not in (None, "None") else compile_id,
                 thread=0 if main else threading.get_ident(),
+                detail=_worked_on(args),
             )
         )
 
@@ -317,6 +382,11 @@ def _dynamo() -> Any:
     """torch._dynamo if something has imported it, else None. As an attribute of torch it would be imported here and
     now, and those seconds belong to no eager process."""
     return sys.modules.get("torch._dynamo")
+
+
+def _worked_on(args: dict[str, Any]) -> str | None:
+    detail = args.get("autotune_shape_hinted") or args.get("autotune_shape") or args.get("kernel_name")
+    return str(detail)[:200] if detail else None
 
 
 def _cache_outcome(name: str) -> CacheOutcome | None:
