@@ -140,17 +140,20 @@ def _first_line(text: str) -> str:
 
 
 def profiled_spans(profiler: Any) -> Iterator[tuple[str, bool, int, int]]:
-    """What a finished torch.profiler.profile saw: name, on the device or not, start and end in ns. The raw list is
-    read where there is one: the public one is built as a tree, which takes seconds for a large model."""
+    """What a finished torch.profiler.profile saw: name, on the device or not, start and end in ns; without the ranges
+    that code marks on the device's timeline, which are no work of their own. The raw list is read where there is
+    one: the public one is built as a tree, which takes seconds for a large model."""
     raw = getattr(getattr(profiler, "profiler", None), "kineto_results", None)
     if raw is not None and hasattr(raw, "events"):
         for event in raw.events():
-            start_ns = event.start_ns()
-            yield event.name(), event.device_type() != _CPU, start_ns, start_ns + event.duration_ns()
+            on_device, start_ns = event.device_type() != _CPU, event.start_ns()
+            if not (on_device and event.is_user_annotation()):
+                yield event.name(), on_device, start_ns, start_ns + event.duration_ns()
         return
     for event in profiler.events():
-        start_us, end_us = event.time_range.start, event.time_range.end
-        yield event.name, event.device_type != _CPU, round(1e3 * start_us), round(1e3 * end_us)
+        on_device = event.device_type != _CPU
+        if not (on_device and event.is_user_annotation):
+            yield event.name, on_device, round(1e3 * event.time_range.start), round(1e3 * event.time_range.end)
 
 
 class CompileSignals(logging.Handler):

@@ -70,9 +70,7 @@ def profile_steps(bench: Bench, loop: Loop) -> None:
 def read_spans(spans: list[Span], arm: Arm, steps: int, wall_ns: int, on_gpu: bool) -> StepsProfiled:
     """Count what matters. On CUDA, a profile without a single kernel was not allowed to see the device."""
     host = [span for span in spans if not span.on_device]
-    host_names = {span.name for span in host}
-    # Ranges that code marks show up on the device's timeline too; they are no work of their own.
-    kernels = [span for span in spans if span.on_device and span.name not in host_names]
+    kernels = [span for span in spans if span.on_device]
     lookups = [span for span in host if span.name == _LOOKUP]
     saw_device = on_gpu and bool(kernels)
     candidates, is_library = (kernels, _LIBRARY_KERNEL.search) if on_gpu else (host, _LIBRARY_OPS.__contains__)

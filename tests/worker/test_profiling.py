@@ -23,8 +23,8 @@ def test_a_step_with_a_replayed_cudagraph() -> None:
     spans = [
         _host("TorchDynamo Cache Lookup", 0, 30), _host(_REGION, 30, 90),
         _host("## Call CompiledFxGraph fabc ##", 40, 80), _host("cudaGraphLaunch", 50, 60),
-        # The ranges that code marks are drawn on the device's timeline too.
-        _device(_REGION, 60, 200), _device("triton_poi_fused_gelu_0", 60, 100),
+        # Inductor marks each launch with its kernel's name.
+        _host("triton_poi_fused_gelu_0", 48, 49), _device("triton_poi_fused_gelu_0", 60, 100),
         _device("sm90_xmma_gemm_f32f32", 90, 150), _device("Memset (Device)", 160, 170),
     ]  # fmt: skip
     seen = read_spans(spans, Arm.COMPILED, steps=1, wall_ns=200, on_gpu=True)
