@@ -148,8 +148,8 @@ def _decide_mode(
     if speedup.hi < 1:
         return Decision.SKIP, "it is slower in steady state"
     if speedup.lo <= 1:
-        if speedup.hi < 1 + EQUIVALENCE:
-            return Decision.SKIP, f"no gain larger than {percent(speedup.hi - 1)}"
+        if speedup.at_most < 1 + EQUIVALENCE:
+            return Decision.SKIP, f"no gain larger than {percent(speedup.at_most - 1)}"
         return (
             Decision.TEST_CAREFULLY,
             f"a difference below {percent(speedup.smallest_detectable)} could not be seen",
@@ -200,6 +200,8 @@ def _cautions(
         cautions.append(f"the run is not much longer than the break-even ({_break_even_text(break_even)})")
     if gain < _SMALL_GAIN:
         cautions.append(f"the gain is small ({percent(gain)} of the run)")
+    if result.speedup.one_process and result.speedup.lo < 1 + _SMALL_GAIN:
+        cautions.append("one process was measured, and in another the gain may be small")
     if not meets_stop_rule(result.speedup):
         cautions.append("the interval is wide")
     if result.host_dependence is not None and result.host_dependence.lo_at_fastest < 1 + _SMALL_GAIN:
