@@ -9,9 +9,9 @@ from statistics import fmean, median
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Accuracy, Agreement, judge
-from tcompile_tui.core.breakeven import BreakEven, break_even, extra_cost_ns
+from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, extra_cost_ns, start_cost
 from tcompile_tui.core.pairs import Pair, SpeedupInterval, TimeGain, drifted, paired_time_gain
-from tcompile_tui.core.spec import Arm, Mode, Phase
+from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts
 from tcompile_tui.core.spread import MeanSpeedup, between_processes, mean_speedup, mean_time_gain
 from tcompile_tui.core.state import ArmSteps, ProcessState, RunState
 from tcompile_tui.core.steady import SKIPPED_AFTER_COMPILE
@@ -41,6 +41,11 @@ class StartCost:
 
     total_s: float
     extra_s: float
+
+    @property
+    def extra(self) -> Cost:
+        """`extra_s` with what one start leaves unknown."""
+        return start_cost([self.extra_s])
 
 
 @dataclass(frozen=True)
@@ -117,8 +122,8 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         compiled_mean_ms=compiled_mean_ms,
         cold_start=cold_start,
         warm_start=warm_start,
-        break_even_cold=break_even([cold_start.extra_s], gain) if cold_start and gain else None,
-        break_even_warm=break_even([warm_start.extra_s], gain) if warm_start and gain else None,
+        break_even_cold=break_even(cold_start.extra, gain) if cold_start and gain else None,
+        break_even_warm=break_even(warm_start.extra, gain) if warm_start and gain else None,
         accuracy=_accuracy(warm, training),
         peak_memory_bytes=_peak_bytes(cold, Arm.COMPILED),
         eager_peak_memory_bytes=_peak_bytes(eager, Arm.EAGER),
@@ -147,12 +152,28 @@ def _step_ms(
     return fmean(levels) / 1e6 if levels else None
 
 
-def planned_gain(result: ModeResult, steps: float | None) -> float | None:
-    """The share of an eager run of `steps` steps that compiling saves, with one cold start paid; negative if it
-    costs time, None where it is not known."""
-    if not steps or result.gain is None or result.eager_mean_ms is None or result.cold_start is None:
+def planned_cost(result: ModeResult, starts: Starts) -> Cost | None:
+    """What all the starts cost; None where a kind of start that is planned was not measured."""
+    planned = [
+        (number, start) for number, start in ((starts.cold, result.cold_start), (starts.warm, result.warm_start))
+    ]
+    kinds = [(number, start.extra) for number, start in planned if number and start is not None]
+    return cost_of_starts(kinds) if len(kinds) == sum(number > 0 for number, _ in planned) else None
+
+
+def planned_break_even(result: ModeResult, starts: Starts) -> BreakEven | None:
+    """After how many steps, counted over all the starts, these are paid for."""
+    cost = planned_cost(result, starts)
+    return break_even(cost, result.gain) if cost is not None and result.gain is not None else None
+
+
+def planned_gain(result: ModeResult, steps: float | None, starts: Starts = ONE_COLD_START) -> float | None:
+    """The share of an eager run of `steps` steps that compiling saves, with the starts paid; negative if it costs
+    time, None where it is not known."""
+    cost = planned_cost(result, starts)
+    if not steps or result.gain is None or result.eager_mean_ms is None or cost is None:
         return None
-    saved_s = steps * result.gain.mean_ns / 1e9 - result.cold_start.extra_s
+    saved_s = steps * result.gain.mean_ns / 1e9 - cost.mean_s
     return saved_s / (steps * result.eager_mean_ms / 1e3)
 
 

@@ -111,6 +111,47 @@ def mean_speedup(
     degrees = _satterthwaite(
         [(between_part, between.degrees), *((part, process.degrees) for part, process in zip(parts, processes))]
     )
+    return _mean_speedup(
+        middle,
+        error,
+        degrees,
+        compared_modes,
+        lag1=max(process.lag1 for process in processes),
+        pairs=sum(process.pairs for process in processes),
+        processes=len(processes),
+        within_sd=math.sqrt(fmean(process.standard_error**2 for process in processes)),
+        between_sd=between.sd,
+    )
+
+
+def if_known_from(speedup: MeanSpeedup, value: float, processes: int, compared_modes: int) -> MeanSpeedup:
+    """`speedup` as it would be had that many processes, as noisy as its own, come to `value`."""
+    return _mean_speedup(
+        math.log(value),
+        speedup.standard_error * math.sqrt(speedup.processes / processes),
+        speedup.degrees + processes - speedup.processes,
+        compared_modes,
+        lag1=speedup.lag1,
+        pairs=speedup.pairs,
+        processes=processes,
+        within_sd=speedup.within_sd,
+        between_sd=speedup.between_sd,
+    )
+
+
+def _mean_speedup(
+    middle: float,
+    error: float,
+    degrees: int,
+    compared_modes: int,
+    *,
+    lag1: float,
+    pairs: int,
+    processes: int,
+    within_sd: float,
+    between_sd: float,
+) -> MeanSpeedup:
+    """From the mean logarithm and its standard error."""
     half_width = error * student_t_quantile(1 - _ERROR_RATE / max(2, compared_modes), degrees)
     return MeanSpeedup(
         value=math.exp(middle),
@@ -118,13 +159,13 @@ def mean_speedup(
         hi=math.exp(middle + half_width),
         half_width=half_width,
         standard_error=error,
-        lag1=max(process.lag1 for process in processes),
-        pairs=sum(process.pairs for process in processes),
+        lag1=lag1,
+        pairs=pairs,
         degrees=degrees,
         smallest_detectable=DETECTABLE_STANDARD_ERRORS * error,
-        processes=len(processes),
-        within_sd=math.sqrt(fmean(process.standard_error**2 for process in processes)),
-        between_sd=between.sd,
+        processes=processes,
+        within_sd=within_sd,
+        between_sd=between_sd,
         at_most=math.exp(middle + error * student_t_quantile(1 - _ERROR_RATE, degrees)),
     )
 
