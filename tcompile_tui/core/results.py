@@ -14,7 +14,7 @@ from tcompile_tui.core.pairs import Pair, SpeedupInterval, TimeGain, drifted, pa
 from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts
 from tcompile_tui.core.spread import MeanSpeedup, between_processes, mean_speedup, mean_time_gain
 from tcompile_tui.core.state import ArmSteps, ProcessState, RunState
-from tcompile_tui.core.steady import SKIPPED_AFTER_COMPILE
+from tcompile_tui.core.steady import SKIPPED_AFTER_COMPILE, level_held
 
 # A pair is clean when the timing thread had the CPU nearly all of the time.
 _MAX_LOST_SHARE = 0.03
@@ -22,6 +22,8 @@ _MIN_CLEAN_SHARE = 0.5
 # An arm waits for the host when issuing its steps takes nearly all of their time, for the device when it does not.
 _HOST_BOUND_SHARE = 0.9
 _DEVICE_BOUND_SHARE = 0.7
+# More of an accepted window than this say nothing more, and a screen asks often.
+_JUDGED_STEPS = 512
 
 
 class ModeStatus(str, enum.Enum):
@@ -274,9 +276,18 @@ def _host_share(processes: Iterable[ProcessState], arm: Arm) -> float | None:
 
 def _steadiness(processes: Sequence[ProcessState]) -> ev.Steadiness | None:
     """That of the first process whose compiled arm is not steady, if there is one."""
-    arms = [process.arms[Arm.COMPILED] for process in processes if Arm.COMPILED in process.arms]
-    found = [arm.steadiness for arm in arms]
+    found = [_arm_steadiness(process) for process in processes if Arm.COMPILED in process.arms]
     return next((each for each in found if each is not ev.Steadiness.STEADY), ev.Steadiness.STEADY) if found else None
+
+
+def _arm_steadiness(process: ProcessState) -> ev.Steadiness:
+    """What the gate said, unless the pairs took it back: then the arm was still warming up."""
+    arm = process.arms[Arm.COMPILED]
+    if arm.steadiness is not ev.Steadiness.STEADY or arm.steady_from is None:
+        return arm.steadiness
+    window = arm.series.slice(max(arm.steady_from, arm.warmup_steps - _JUDGED_STEPS), arm.warmup_steps)
+    held = level_held(window, [pair.compiled_ns for pair in process.pairs])
+    return arm.steadiness if held else ev.Steadiness.WARMING_UP
 
 
 def _accuracy(warm: Sequence[ProcessState], training: bool) -> Accuracy | None:

@@ -247,6 +247,17 @@ def test_one_noisy_process_is_told() -> None:
     assert result_of(steady, steady).steadiness is ev.Steadiness.STEADY
 
 
+def test_a_level_that_did_not_last_through_the_pairs_was_not_steady() -> None:
+    warm = [
+        replace(event, step_ns=tuple(round(1.2 * step) for step in event.step_ns))
+        if isinstance(event, ev.Block) and event.role is ev.BlockRole.WARMUP and event.first_index > 0
+        else event
+        for event in warm_process(Compiled())
+    ]
+    assert result_of(warm).steadiness is ev.Steadiness.WARMING_UP
+    assert result_of(warm_process(Compiled())).steadiness is ev.Steadiness.STEADY
+
+
 @pytest.mark.parametrize(
     ("speedup", "count", "decision", "reason"),
     [
