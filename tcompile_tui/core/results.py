@@ -10,6 +10,7 @@ from statistics import fmean, median
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Accuracy, Agreement, judge
 from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, extra_cost_ns, start_cost
+from tcompile_tui.core.course import Course, course_of
 from tcompile_tui.core.pairs import Pair, SpeedupInterval, TimeGain, drifted, paired_time_gain
 from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts
 from tcompile_tui.core.spread import MeanSpeedup, between_processes, mean_speedup, mean_time_gain
@@ -93,6 +94,7 @@ class ModeResult:
     warm_cache_hits: int | None = None
     warm_cache_misses: int | None = None
     host_dependence: HostDependence | None = None
+    course: Course | None = None
 
 
 def mode_result(state: RunState, mode: Mode) -> ModeResult:
@@ -139,6 +141,7 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         warm_cache_hits=first_warm.compile.cache_count(ev.CacheOutcome.HIT) if first_warm is not None else None,
         warm_cache_misses=first_warm.compile.cache_count(ev.CacheOutcome.MISS) if first_warm is not None else None,
         host_dependence=_host_dependence(state, warm, speedup),
+        course=_course(first_warm or cold),
     )
 
 
@@ -288,6 +291,12 @@ def _arm_steadiness(process: ProcessState) -> ev.Steadiness:
     window = arm.series.slice(max(arm.steady_from, arm.warmup_steps - _JUDGED_STEPS), arm.warmup_steps)
     held = level_held(window, [pair.compiled_ns for pair in process.pairs])
     return arm.steadiness if held else ev.Steadiness.WARMING_UP
+
+
+def _course(process: ProcessState | None) -> Course | None:
+    """Of the compiled arm, once its process has ended."""
+    arm = process.arms.get(Arm.COMPILED) if process is not None and not process.running else None
+    return course_of(arm.series.slice(0), arm.compiled_at) if arm is not None else None
 
 
 def _accuracy(warm: Sequence[ProcessState], training: bool) -> Accuracy | None:

@@ -86,6 +86,7 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "recompiles": result.recompiles,
         "agreement": result.accuracy.agreement.value if result.accuracy is not None else None,
         "steadiness": result.steadiness.value if result.steadiness is not None else None,
+        "course": result.course.shape.value if result.course is not None else None,
         "warm_cache": {"hits": result.warm_cache_hits, "misses": result.warm_cache_misses},
     }
 

@@ -126,6 +126,7 @@ def test_the_document_tells_all_of_it() -> None:
     assert (mode["speedup"]["processes"], mode["speedup"]["pairs"]) == (3, 120)
     assert 0 < mode["speedup"]["within_sd"] < mode["speedup"]["between_sd"] < 0.01
     assert [row["steps"] for row in mode["total_time_s"]] == list(PROJECTED_STEPS)
+    assert (mode["steadiness"], mode["course"]) == ("steady", "flat")
     assert mode["planned_time_s"]["steps"] == document["planned_steps"]
     assert mode["planned_break_even_steps"] == pytest.approx(28.5 / 5e-3, rel=0.01)
 
