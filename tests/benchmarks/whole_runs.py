@@ -72,9 +72,9 @@ def stopped(log_ratios: Sequence[float]) -> tuple[list[float], SpeedupInterval]:
     for look in LOOKS:
         interval = paired_interval(log_ratios[:look])
         assert interval is not None
-        if enough(interval, look):
-            break
-    return list(log_ratios[:look]), interval
+        if look == LOOKS[-1] or enough(interval, look):
+            return list(log_ratios[:look]), interval
+    raise AssertionError("the last look always ends it")
 
 
 def measured_run(

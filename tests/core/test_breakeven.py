@@ -9,6 +9,7 @@ import pytest
 
 from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, extra_cost_ns, start_cost
 from tcompile_tui.core.pairs import Pair, TimeGain, paired_time_gain
+from tests.benchmarks.breakeven_coverage import measured
 from tests.core.streams import ar1
 
 MS = 1e6
@@ -65,6 +66,17 @@ def test_a_small_gain_made_of_rare_slow_steps_is_the_known_weak_point() -> None:
     """Below the nominal 95 %: two spikes in 40 pairs make a fifth of the gain, and a run that saw none cannot
     know. 2,000 runs cover 90 %, and miss on the careful side only (the break-even is put too late)."""
     assert 0.87 <= coverage(1.05, 3, spikes=0.05) < 0.95
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_the_spread_between_processes_covers_that_weak_point(processes: int) -> None:
+    """As in a run, where the gain also holds what another process may differ by: here by 0.5 %."""
+    rng = random.Random(2)
+    truth = 30.0 / ((0.010 - 0.010 / 1.05) * math.exp((0.02**2 + 0.01**2) / 2) + 0.05 * 0.002)
+    found = [measured(rng, 1.05, 0.005, spikes=0.05, processes=processes) for _ in range(150)]
+    assert sum(each.lo <= truth and (each.hi is None or truth <= each.hi) for each in found) >= 0.93 * 150
+    # An interval without an upper end holds every late truth: most must have one.
+    assert sum(each.hi is not None and each.hi < 4 * truth for each in found) >= 0.9 * 150
 
 
 def test_more_cold_starts_narrow_the_interval() -> None:

@@ -24,7 +24,9 @@ from tcompile_tui.core.spread import (
     mean_time_gain,
 )
 from tcompile_tui.core.verdict import Decision, decide
+from tests.benchmarks.whole_runs import eager_against_eager, measured_run
 from tests.core.streams import (
+    RECORDINGS,
     Compiled,
     Process,
     ar1,
@@ -182,6 +184,15 @@ def test_the_best_of_four_equal_modes_is_seldom_faster(between_sd: float) -> Non
         found = [mean_speedup(group, between, 4) for group in modes]
         alarms += any(each is not None and each.lo > 1 for each in found)
     assert alarms <= 0.07 * runs
+
+
+def test_whole_runs_of_eager_against_eager_enable_nothing() -> None:
+    """Resampled from recordings, processes half a percent apart, as many as a run would start."""
+    rng = random.Random(24)
+    states = [measured_run(rng, eager_against_eager(name, 0.005)) for name in RECORDINGS for _ in range(4)]
+    verdicts = [decide(state) for state in states]
+    assert sum(verdict.paste_line is not None for verdict in verdicts) <= 1
+    assert sum(verdict.decision is Decision.SKIP for verdict in verdicts) >= 0.9 * len(verdicts)
 
 
 # ---------------------------------------------------------------- in a run
