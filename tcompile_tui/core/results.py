@@ -40,18 +40,14 @@ class ModeStatus(str, enum.Enum):
 
 @dataclass(frozen=True)
 class StartCost:
-    """One start of the compiled program. `total_s`: compiler import and warm-up beyond the steady step time.
-    `extra_s`: the same, without what an eager start costs. `logging_s`, what listening to the compiler cost, is in
+    """Starts of the compiled program. `total_s`: compiler import and warm-up beyond the steady step time, the mean.
+    `extra`: the same, without what an eager start costs. `logging_s`, what listening to the compiler cost, is in
     neither."""
 
     total_s: float
-    extra_s: float
+    extra: Cost
     logging_s: float = 0.0
-
-    @property
-    def extra(self) -> Cost:
-        """`extra_s` with what one start leaves unknown."""
-        return start_cost([self.extra_s])
+    starts: int = 1
 
 
 @dataclass(frozen=True)
@@ -120,13 +116,14 @@ class ModeResult:
 
 def mode_result(state: RunState, mode: Mode) -> ModeResult:
     """Everything that the records tell about one mode."""
-    cold, warm = state.process_of(Phase.COLD, mode), state.processes_of(Phase.WARM, mode)
+    colds, warm = state.processes_of(Phase.COLD, mode), state.processes_of(Phase.WARM, mode)
+    cold = colds[0] if colds else None
     first_warm = warm[0] if warm else None
     eager = state.process_of(Phase.EAGER)
     status, reason = _status(cold, warm)
     eager_arm = eager.arms.get(Arm.EAGER) if eager is not None else None
-    cold_start = _start_cost(cold, eager_arm)
-    warm_start = _start_cost(first_warm, eager_arm)
+    cold_start = _start_cost(colds, eager_arm)
+    warm_start = _start_cost(warm[:1], eager_arm)  # later ones find what the first one left
     between = between_processes([_intervals(state.processes_of(Phase.WARM, each)) for each in state.modes])
     speedup = mean_speedup(_intervals(warm), between, len(state.modes))
     compiled_mean_ms = _step_ms(warm, lambda pair: pair.compiled_mean_ns, fmean)
@@ -250,17 +247,28 @@ def failure_text(failure: ev.WorkerFailed) -> str:
     )
 
 
-def _start_cost(process: ProcessState | None, eager: ArmSteps | None) -> StartCost | None:
+def _start_cost(processes: Iterable[ProcessState], eager: ArmSteps | None) -> StartCost | None:
     """Without an eager arm its extra cost cannot be taken off, and the figure is left out."""
-    compiled = process.arms.get(Arm.COMPILED) if process is not None else None
-    if process is None or compiled is None or eager is None:
+    started = [process for process in processes if _warmed_up(process.arms.get(Arm.COMPILED))]
+    if not started or eager is None or not _warmed_up(eager):
         return None
-    if not compiled.warmup_steps or not eager.warmup_steps:
-        return None
+    totals_s = [_start_s(process) for process in started]
+    eager_s = _warmup_extra_ns(eager) / 1e9
+    return StartCost(
+        total_s=max(0.0, fmean(totals_s)),
+        extra=start_cost([total_s - eager_s for total_s in totals_s]),
+        logging_s=fmean(process.compile.logging_s for process in started),
+        starts=len(started),
+    )
+
+
+def _warmed_up(arm: ArmSteps | None) -> bool:
+    return arm is not None and arm.warmup_steps > 0
+
+
+def _start_s(process: ProcessState) -> float:
     imports_s = (process.imports.compiler_s or 0.0) if process.imports is not None else 0.0
-    logging_s = process.compile.logging_s
-    total_s = imports_s + _warmup_extra_ns(compiled) / 1e9 - logging_s
-    return StartCost(max(0.0, total_s), total_s - _warmup_extra_ns(eager) / 1e9, logging_s)
+    return imports_s + _warmup_extra_ns(process.arms[Arm.COMPILED]) / 1e9 - process.compile.logging_s
 
 
 def _proof(process: ProcessState | None) -> StepProof | None:
