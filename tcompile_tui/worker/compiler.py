@@ -99,6 +99,7 @@ class CompileSignals(logging.Handler):
         self._send = send
         self._warnings = _WarningHandler(send)
         self._file_names: dict[int, str] = {}
+        self._break_reasons: dict[str, str] = {}  # by compile id, of frames whose outcome is not told yet
         self._activity_ns: list[int] = []
         self._spent_s = 0.0
         self._errors = 0
@@ -253,7 +254,11 @@ class CompileSignals(logging.Handler):
 
     def _read_metrics(self, metrics: dict[str, Any], compile_id: str | None, backward: bool) -> None:
         get = metrics.get
-        fail_reason = get("fail_reason")
+        fail_type, fail_reason = get("fail_type"), get("fail_reason")
+        break_reason = self._break_reasons.pop(compile_id or "", None)
+        if break_reason and fail_type is None and get("guard_count") is None:
+            # Before torch 2.9 a frame dropped at a graph break counts as no failure; it only never gets guards.
+            fail_type, fail_reason = "SkipFrame", break_reason
         overhead_us = get("structured_logging_overhead_us")
         self._send(
             FrameCompiled(
@@ -264,7 +269,7 @@ class CompileSignals(logging.Handler):
                 line=get("co_firstlineno"),
                 ops=get("graph_op_count"),
                 guards=get("guard_count"),
-                fail_type=get("fail_type"),
+                fail_type=fail_type,
                 fail_reason=str(fail_reason)[:4000] if fail_reason else None,
                 fail_file=get("fail_user_frame_filename"),
                 fail_line=get("fail_user_frame_lineno"),
@@ -284,7 +289,9 @@ class CompileSignals(logging.Handler):
 
     def _read_artifact(self, name: str, payload: str, compile_id: str | None) -> None:
         if name == "dynamo_graph_break_reason":
-            self._send(parse_graph_break(payload, compile_id, _TORCH_ROOT))
+            graph_break = parse_graph_break(payload, compile_id, _TORCH_ROOT)
+            self._break_reasons[compile_id or ""] = graph_break.reason
+            self._send(graph_break)
         elif name == "recompile_reasons":
             self._send(Recompiled(compile_id=compile_id, failures=parse_recompile(payload)))
         elif name.startswith("fx_graph_cache_"):
