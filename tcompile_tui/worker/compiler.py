@@ -100,6 +100,7 @@ class CompileSignals(logging.Handler):
         self._warnings = _WarningHandler(send)
         self._file_names: dict[int, str] = {}
         self._break_reasons: dict[str, str] = {}  # by compile id, of frames whose outcome is not told yet
+        self._last_guard: str | None = None
         self._activity_ns: list[int] = []
         self._spent_s = 0.0
         self._errors = 0
@@ -283,8 +284,8 @@ class CompileSignals(logging.Handler):
         )
         limit_types = ("RecompileLimitExceeded", "CacheLimitExceeded")
         if "limit exceeded" in str(fail_reason) or get("fail_type") in limit_types:
-            reason = get("recompile_reason")
-            text = parse_recompile(str(reason))[0].guard if reason else str(fail_reason)
+            reason = get("recompile_reason")  # torch 2.6 has none; the recompile that failed was told just before
+            text = parse_recompile(str(reason))[0].guard if reason else self._last_guard or str(fail_reason)
             self._send(RecompileLimitHit(compile_id=get("compile_id"), text=text))
 
     def _read_artifact(self, name: str, payload: str, compile_id: str | None) -> None:
@@ -293,7 +294,9 @@ class CompileSignals(logging.Handler):
             self._break_reasons[compile_id or ""] = graph_break.reason
             self._send(graph_break)
         elif name == "recompile_reasons":
-            self._send(Recompiled(compile_id=compile_id, failures=parse_recompile(payload)))
+            failures = parse_recompile(payload)
+            self._last_guard = failures[0].guard
+            self._send(Recompiled(compile_id=compile_id, failures=failures))
         elif name.startswith("fx_graph_cache_"):
             outcome = _cache_outcome(name)
             if outcome is not None:
