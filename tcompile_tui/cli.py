@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import tcompile_tui
+from tcompile_tui.cli_caches import caches
 
 if TYPE_CHECKING:
     from tcompile_tui.core.spec import RunSpec
@@ -330,6 +331,9 @@ def runs(runs_dir: Path | None, prune: bool, days: float) -> None:
         )
     if not found:
         click.echo(f"no runs in {folder}")
+
+
+main.add_command(caches)
 
 
 def _fail(message: str, status: int) -> NoReturn:
