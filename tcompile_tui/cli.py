@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import tcompile_tui
+from tcompile_tui.cli_caches import caches
 
 if TYPE_CHECKING:
     from tcompile_tui.core.spec import RunSpec
@@ -347,6 +348,9 @@ def _setting_text(value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(_setting_text, value))
     return "not set" if value is None else str(getattr(value, "value", value))
+
+
+main.add_command(caches)
 
 
 def _fail(message: str, status: int) -> NoReturn:

@@ -116,6 +116,12 @@ class TCompileApp(App[None]):
 
         self.push_screen(RunsScreen())
 
+    def show_caches(self, about: RunFolder | None = None) -> None:
+        """`about` is the run that is on the screen."""
+        from tcompile_tui.ui.screens.caches import CachesScreen
+
+        self.push_screen(CachesScreen(about))
+
     # ------------------------------------------------------------ what Textual draws by itself
 
     def get_key_display(self, binding: Binding) -> str:

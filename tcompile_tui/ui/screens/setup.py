@@ -53,6 +53,7 @@ class SetupScreen(CommandScreen[None]):
         Command("r", "run", "Run", "Start the benchmark that the form describes"),
         Command("y", "copy", "Copy", "Copy the command line to the clipboard (OSC 52)"),
         Command("h", "history", "History", "The runs that were recorded"),
+        Command("x", "caches", "Caches", "What torch.compile keeps on disk, and clearing it"),
         Command("f", "toggle_files", "Files", "Show or hide the files"),
         Command("slash", "focus_target", "Path", "Write the path of the model"),
         Command("q,ctrl+q", "app.quit", "Quit", "Leave; a run that was started goes on"),
@@ -244,6 +245,9 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
 
     def action_history(self) -> None:
         self._application.show_runs()
+
+    def action_caches(self) -> None:
+        self._application.show_caches()
 
     def action_toggle_files(self) -> None:
         panel = self.query_one("#files-panel")
