@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
 
@@ -13,12 +14,14 @@ _MAX_WARNINGS_KEPT = 100
 
 @dataclass(frozen=True)
 class OpenStage:
-    """A stage that has begun and not ended."""
+    """A stage that has begun and not ended. `nested_s` was spent in stages inside it that have ended."""
 
     stage: ev.CompileStage
     stage_name: str
     compile_id: str | None
     since_s: float
+    nested_s: float = 0.0
+    detail: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,27 @@ class BreakSite:
         return f"{self.first.file}:{self.first.line}" if self.first.file else "an unknown place"
 
 
+class CompilePart(str, enum.Enum):
+    """The stages as a person sums them up."""
+
+    TRACING = "tracing"
+    AUTOGRAD = "AOTAutograd"
+    INDUCTOR = "Inductor"
+    KERNELS = "kernels"
+    AUTOTUNE = "autotune"
+    CUDAGRAPHS = "cudagraphs"
+
+
+_PART_OF_STAGE = {
+    ev.CompileStage.FRAME: CompilePart.TRACING, ev.CompileStage.DYNAMO: CompilePart.TRACING,
+    ev.CompileStage.GUARDS: CompilePart.TRACING, ev.CompileStage.BACKEND: CompilePart.AUTOGRAD,
+    ev.CompileStage.AOT: CompilePart.AUTOGRAD, ev.CompileStage.PARTITION: CompilePart.AUTOGRAD,
+    ev.CompileStage.CACHE_LOAD: CompilePart.AUTOGRAD, ev.CompileStage.KERNELS: CompilePart.KERNELS,
+    ev.CompileStage.KERNEL_LOAD: CompilePart.KERNELS, ev.CompileStage.AUTOTUNE: CompilePart.AUTOTUNE,
+    ev.CompileStage.CUDAGRAPH: CompilePart.CUDAGRAPHS,
+}  # fmt: skip
+
+
 @dataclass
 class CompileLog:
     """Counts and lists; everything starts empty, and `heard_anything` tells silence from zero."""
@@ -57,6 +81,9 @@ class CompileLog:
     frames: dict[str, FrameState] = field(default_factory=dict)
     open_stages: dict[int, list[OpenStage]] = field(default_factory=dict)
     seconds_by_stage: dict[ev.CompileStage, float] = field(default_factory=dict)
+    forward_s: dict[CompilePart, float] = field(default_factory=dict)
+    backward_s: dict[CompilePart, float] = field(default_factory=dict)
+    logging_by_frame_s: dict[str, float] = field(default_factory=dict)
     break_sites: dict[tuple[str | None, int | None, str], BreakSite] = field(default_factory=dict)
     recompiles: list[ev.Recompiled] = field(default_factory=list)
     recompile_attempts: int = 0
@@ -111,6 +138,12 @@ class CompileLog:
         return counted or self.graphs > 0 or self.cache_count(ev.CacheOutcome.HIT) > 0
 
     @property
+    def logging_s(self) -> float:
+        """What listening cost during the compile: torch builds its records only for a listener."""
+        told_s = sum(self.logging_by_frame_s.values())
+        return max(told_s, self.summary.handler_s if self.summary is not None else 0.0)
+
+    @property
     def compiler_active(self) -> bool:
         """Was there any sign of the compiler at all?"""
         return bool(self.frames or self.graphs or self.cache_counts)
@@ -129,7 +162,7 @@ class CompileLog:
     def _span(self, event: ev.CompileSpan) -> None:
         stack = self.open_stages.setdefault(event.thread, [])
         if event.begins:
-            stack.append(OpenStage(event.stage, event.stage_name, event.compile_id, event.t_s))
+            stack.append(OpenStage(event.stage, event.stage_name, event.compile_id, event.t_s, detail=event.detail))
             self.autotunes += event.stage is ev.CompileStage.AUTOTUNE
             self.cudagraph_spans += event.stage_name == "CUDAGraphNode.record"
             return
@@ -137,6 +170,7 @@ class CompileLog:
             if stack[depth].stage_name == event.stage_name:
                 ended = stack[depth]
                 del stack[depth:]
+                self._add_own_seconds(ended, event.t_s - ended.since_s, stack)
                 # Nested spans of one stage count once.
                 if all(outer.stage is not ended.stage for outer in stack):
                     spent = self.seconds_by_stage.get(ended.stage, 0.0) + event.t_s - ended.since_s
@@ -144,6 +178,18 @@ class CompileLog:
                 break
         if not stack:
             del self.open_stages[event.thread]
+
+    def _add_own_seconds(self, ended: OpenStage, spent_s: float, outer: list[OpenStage]) -> None:
+        """To the part's sum without what nested stages took. A thread that does nothing else than compile kernels
+        works beside the one that waits for it, and is not counted."""
+        outermost = outer[0].stage if outer else ended.stage
+        if outermost is ev.CompileStage.KERNELS:
+            return
+        sums = self.backward_s if outermost is ev.CompileStage.BACKWARD else self.forward_s
+        part = _PART_OF_STAGE.get(ended.stage, CompilePart.INDUCTOR)
+        sums[part] = sums.get(part, 0.0) + max(0.0, spent_s - ended.nested_s)
+        if outer:
+            outer[-1] = replace(outer[-1], nested_s=outer[-1].nested_s + spent_s)
 
     @apply.register
     def _frame_started(self, event: ev.FrameStarted) -> None:
@@ -195,11 +241,23 @@ class CompileLog:
     def _compiled(self, event: ev.FrameCompiled) -> None:
         if event.cudagraph_skip_reason:
             self._note_skip(event.cudagraph_skip_reason)
+        if event.logging_overhead_s is not None:
+            # Counted on and on: the backward's figure holds the forward's.
+            known_s = self.logging_by_frame_s.get(event.compile_id or "", 0.0)
+            self.logging_by_frame_s[event.compile_id or ""] = max(known_s, event.logging_overhead_s)
         frame = self.frames.get(event.compile_id or "")
         if frame is not None and not event.backward:
             self.frames[frame.compile_id] = replace(
                 frame, ended_s=event.t_s, fail_type=event.fail_type, fail_reason=event.fail_reason
             )
+        if event.fail_type and event.compile_id:
+            self._mark_dropped(event.compile_id)
+
+    def _mark_dropped(self, compile_id: str) -> None:
+        """Not every torch says at the break itself that the frame runs eager from now on."""
+        for key, site in self.break_sites.items():
+            if site.first.compile_id == compile_id:
+                self.break_sites[key] = replace(site, first=replace(site.first, frame_dropped=True))
 
     @apply.register
     def _limit(self, event: ev.RecompileLimitHit) -> None:

@@ -268,6 +268,15 @@ class ModelReady(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModelCompiled(Event):
+    """The model was handed to torch.compile. In place is `model.compile()`. `wrapped` is `torch.compile(model)`, for
+    a model whose forward is torch's own: in place, Dynamo skips it without a word."""
+
+    kind: ClassVar[str] = "model_compiled"
+    wrapped: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Block(Event):
     """Steps of one arm, timed without interruption and sent when the block was over.
 
@@ -347,6 +356,39 @@ class OutputsCompared(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class StepsProfiled(Event):
+    """A few steady steps of one arm under torch's profiler: proof of what ran. All figures are totals over `steps`.
+
+    `lookups` and `lookup_ns` are the guard checks that every call of a compiled frame pays on the host. `regions`
+    are the compile ids whose code ran, `program_calls` the calls of Inductor's programs. The device's side is None
+    on CPU and where the profiler may not see the device: `kernels` that ran (`triton_kernels` among them),
+    `graph_launches` (replayed cudagraphs), `device_busy_ns`. `library_ns` is the time in matrix products,
+    convolutions and attention, of the device or, on CPU, of the host. `wall_ns` includes the profiler's own cost.
+    """
+
+    kind: ClassVar[str] = "steps_profiled"
+    arm: Arm
+    steps: int
+    wall_ns: int
+    lookups: int
+    lookup_ns: int
+    regions: tuple[str, ...]
+    program_calls: int
+    kernels: int | None = None
+    triton_kernels: int | None = None
+    graph_launches: int | None = None
+    device_busy_ns: int | None = None
+    library_ns: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasurementDone(Event):
+    """All that the decision needs from this process was sent: what comes after it (a profile) may fail without loss."""
+
+    kind: ClassVar[str] = "measurement_done"
+
+
+@dataclass(frozen=True, kw_only=True)
 class WorkerFailed(Event):
     """The worker could not go on. `file` and `line` are the innermost frame of the user's own code."""
 
@@ -374,7 +416,8 @@ class WorkerDone(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class CompileSpan(Event):
-    """A stage of the compiler begins or ends. `stage_name` is torch's own name for it."""
+    """A stage of the compiler begins or ends. `stage_name` is torch's own name for it; `detail` says what is worked
+    on, where torch tells: the shapes that are autotuned, or the kernel."""
 
     kind: ClassVar[str] = "compile_span"
     begins: bool
@@ -382,6 +425,7 @@ class CompileSpan(Event):
     stage_name: str
     compile_id: str | None = None
     thread: int = 0
+    detail: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -534,6 +578,26 @@ class CompilerWarning(Event):
     text: str
 
 
+@dataclass(frozen=True)
+class ExplainedBreak:
+    """One place where torch._dynamo.explain saw a graph end."""
+
+    file: str | None
+    line: int | None
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explained(Event):
+    """What torch._dynamo.explain says of one forward call, in a process of its own: it runs the model for real and
+    resets Dynamo. `graphs` may be 0: nothing was captured. Its own count of breaks (graphs - 1) is not taken over."""
+
+    kind: ClassVar[str] = "explained"
+    graphs: int
+    ops: int
+    breaks: tuple[ExplainedBreak, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class CompilerSummary(Event):
     """Counters at the end of the process, a second source beside the events. None: this torch has no such counter."""
@@ -549,9 +613,11 @@ class CompilerSummary(Event):
 
 EVENT_TYPES: tuple[type[Event], ...] = (
     RunStarted, PhaseStarted, PhaseEnded, SteadyJudged, GpuSample, HostSample, Notice, RunEnded,
-    ImportsDone, WorkerReady, ModelReady, Block, MemoryPeak, OutputsCompared, WorkerFailed, WorkerDone,
+    ImportsDone, WorkerReady, ModelReady, ModelCompiled, Block, MemoryPeak, OutputsCompared,
+    StepsProfiled, MeasurementDone, WorkerFailed, WorkerDone,
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,
+    Explained,
 )  # fmt: skip
 
 

@@ -61,6 +61,9 @@ class ProcessState:
     arms: dict[Arm, ArmSteps] = field(default_factory=dict)
     memory: dict[Arm, ev.MemoryPeak] = field(default_factory=dict)
     comparisons: dict[ev.ComparisonKind, ev.OutputsCompared] = field(default_factory=dict)
+    compiled: ev.ModelCompiled | None = None
+    profile: ev.StepsProfiled | None = None
+    explained: ev.Explained | None = None
     compile: CompileLog = field(default_factory=CompileLog)
     pairs: list[Pair] = field(default_factory=list)
     pair_compiles: int = 0
@@ -71,6 +74,12 @@ class ProcessState:
     @property
     def running(self) -> bool:
         return self.ended is None
+
+    @property
+    def compiled_anything(self) -> bool:
+        """By any evidence: what the compiler said, or a compiled program that was seen to run."""
+        ran = self.profile is not None and bool(self.profile.program_calls or self.profile.regions)
+        return ran or self.compile.compiled_anything
 
     def arm(self, arm: Arm) -> ArmSteps:
         return self.arms.setdefault(arm, ArmSteps())
@@ -110,8 +119,12 @@ class RunState:
 
     def process_of(self, phase: Phase, mode: Mode | None = None) -> ProcessState | None:
         """The latest process of a phase (and mode, for the compiled phases)."""
-        found = [p for p in self.processes.values() if p.phase is phase and (mode is None or p.mode is mode)]
+        found = self.processes_of(phase, mode)
         return found[-1] if found else None
+
+    def processes_of(self, phase: Phase, mode: Mode | None = None) -> list[ProcessState]:
+        """Every process of a phase (and mode), in the order of their starts."""
+        return [p for p in self.processes.values() if p.phase is phase and (mode is None or p.mode is mode)]
 
     @property
     def eager_step_ns(self) -> float | None:
@@ -197,12 +210,28 @@ class RunState:
             self.processes[event.process].model = event
 
     @_apply.register
+    def _model_compiled(self, event: ev.ModelCompiled) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].compiled = event
+
+    @_apply.register
+    def _profiled(self, event: ev.StepsProfiled) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].profile = event
+
+    @_apply.register
+    def _explained(self, event: ev.Explained) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].explained = event
+
+    @_apply.register
     def _failed(self, event: ev.WorkerFailed) -> None:
         if event.process in self.processes:
             self.processes[event.process].failure = event
 
-    @_apply.register
-    def _done(self, event: ev.WorkerDone) -> None:
+    @_apply.register(ev.MeasurementDone)
+    @_apply.register(ev.WorkerDone)
+    def _done(self, event: ev.MeasurementDone | ev.WorkerDone) -> None:
         if event.process in self.processes:
             self.processes[event.process].done = True
 

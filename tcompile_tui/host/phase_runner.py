@@ -21,6 +21,8 @@ _POLL_S = 0.1
 # How long a worker may take to end a block after it was told to, before it is killed.
 _FINISH_GRACE_S = 10.0
 _EXIT_GRACE_S = 5.0
+# What comes after the measurement (a profile) takes seconds, or hangs.
+_EXTRAS_LIMIT_S = 60.0
 # After the guard has reported, the pipes hold at most what is already in them.
 _DRAIN_S = 3.0
 
@@ -47,6 +49,7 @@ class PhaseRunner:
         self._judged_loops: set[int] = set()
         self._asked_to_finish_at: float | None = None
         self._killed_because: ev.Outcome | None = None
+        self._measured_at: float | None = None
         self._done_at: float | None = None
 
     def run(self, samples: Callable[[], list[ev.Event]]) -> ProcessState:
@@ -101,6 +104,8 @@ class PhaseRunner:
                 self._judge_steadiness(event)
             elif event.role is ev.BlockRole.PAIR:
                 self._judge_pairs(event)
+        elif isinstance(event, ev.MeasurementDone):
+            self._measured_at = monotonic()
         elif isinstance(event, (ev.WorkerDone, ev.WorkerFailed)):
             self._done_at = monotonic()
 
@@ -142,6 +147,8 @@ class PhaseRunner:
         elif self._done_at is not None:
             if now - self._done_at > _EXIT_GRACE_S:
                 self._kill(ev.Outcome.OK)  # its last record is there: only the process would not leave
+        elif self._measured_at is not None and now - self._measured_at > _EXTRAS_LIMIT_S:
+            self._kill(ev.Outcome.OK)
         elif self._asked_to_finish_at is not None:
             if now - self._asked_to_finish_at > _FINISH_GRACE_S:
                 self._kill(ev.Outcome.STOPPED if self._stop.level is not Stop.NO else ev.Outcome.TIMED_OUT)
@@ -171,7 +178,7 @@ class PhaseRunner:
     def _outcome(self, process: ProcessState, report: GuardReport | None) -> tuple[ev.Outcome, str]:
         """The last record decides, not the exit status: user code can fake any status."""
         if process.done:
-            return ev.Outcome.OK, "had to be killed after its last record" if self._killed_because else ""
+            return ev.Outcome.OK, "had to be killed after its measurement" if self._killed_because else ""
         if self._killed_because is ev.Outcome.TIMED_OUT:
             return ev.Outcome.TIMED_OUT, f"not finished in {self._limits.limit_s:.0f} s"
         if self._killed_because is ev.Outcome.STOPPED:

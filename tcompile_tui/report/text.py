@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tcompile_tui.core.breakeven import BreakEven
+from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
-from tcompile_tui.core.results import ModeResult, planned_gain
+from tcompile_tui.core.results import ModeResult, StepProof, planned_gain
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, plural, size
 from tcompile_tui.core.verdict import JudgedMode, Verdict
@@ -62,11 +63,31 @@ def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
         "compiler",
         ", ".join(plural(number, noun) if number is not None else f"{MISSING} {noun}s" for number, noun in counts),
     )
+    for name, parts in (("compiling", result.forward_compile_s), ("backward", result.backward_compile_s)):
+        if parts:
+            yield name, _parts_text(parts)
+    if result.proof is not None:
+        yield "every step", _proof_text(result.proof)
     agreement = result.accuracy.agreement.value if result.accuracy is not None else MISSING
     detail = f": {result.accuracy.detail}" if result.accuracy is not None and result.accuracy.detail else ""
     yield "outputs", agreement + detail
     eager_peak, compiled_peak = size(result.eager_peak_memory_bytes), size(result.peak_memory_bytes)
     yield "memory", f"{eager_peak} eager, {compiled_peak} compiled, at the peak"
+
+
+def _parts_text(parts: Mapping[CompilePart, float]) -> str:
+    """The seconds of a compile, without what nested stages took: the largest part first."""
+    largest_first = sorted(parts.items(), key=lambda item: -item[1])
+    return f"{duration(sum(parts.values()))}: " + ", ".join(f"{part.value} {duration(s)}" for part, s in largest_first)
+
+
+def _proof_text(proof: StepProof) -> str:
+    words = [f"{plural(round(proof.program_calls), 'compiled program')}", f"guard checks {proof.guard_us:.0f} us"]
+    if proof.graph_launches is not None:
+        words.append(f"{plural(round(proof.graph_launches), 'cudagraph replay')}")
+    if proof.kernels is not None:
+        words.append(f"{plural(round(proof.kernels), 'kernel')}")
+    return ", ".join(words)
 
 
 def _start_text(result: ModeResult, cold: bool) -> str:

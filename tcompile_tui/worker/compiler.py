@@ -13,7 +13,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter, perf_counter_ns
 from typing import Any
@@ -32,6 +32,8 @@ from ..core.events import (
     CudagraphSkipped,
     DynamicShape,
     Event,
+    Explained,
+    ExplainedBreak,
     FrameCompiled,
     FrameStarted,
     GraphCaptured,
@@ -44,6 +46,7 @@ from .trace_text import count_ops, parse_graph_break, parse_output_code, parse_r
 _TRACE_LOGGER = "torch.__trace"
 _WARNING_LOGGERS = ("torch._dynamo", "torch._inductor", "torch._functorch")
 _TORCH_ROOT = str(Path(torch.__file__).parent) + os.sep
+_CPU = torch.autograd.DeviceType.CPU
 _DISABLING_VARIABLES = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
 # Stages that make the step in which they begin a compiling step.
 _COMPILING_STAGES = {CompileStage.FRAME, CompileStage.BACKWARD, CompileStage.CUDAGRAPH, CompileStage.AUTOTUNE}
@@ -72,6 +75,27 @@ def assert_private_caches(root: str) -> None:
             raise StageError(f"torch's compile cache {folder} lies outside the private folder {root}", fault="program")
 
 
+def compile_model(model: torch.nn.Module, mode: str | None) -> tuple[torch.nn.Module, bool]:
+    """The compiled model, and whether it is a wrapper. In place where that works, which keeps the names of the
+    state_dict. A forward that Dynamo skips (torch.nn.Sequential's, any of torch's own) needs the frame that the
+    wrapper puts around it."""
+    options = {} if mode is None else {"mode": mode}
+    if _skips_forward(model):
+        wrapper: torch.nn.Module = torch.compile(model, **options)
+        return wrapper, True
+    model.compile(**options)
+    return model, False
+
+
+def _skips_forward(model: torch.nn.Module) -> bool:
+    try:
+        from torch._dynamo import trace_rules
+
+        return bool(trace_rules.check(model.forward))
+    except Exception:
+        return str(type(model).forward.__module__).startswith("torch.")
+
+
 def disabled_by() -> str | None:
     """What switches torch.compile off in this process, if something does."""
     for variable in _DISABLING_VARIABLES:
@@ -91,6 +115,47 @@ def stop_compile_workers() -> None:
         pass  # the guard ends what is left
 
 
+def explain(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explained:
+    """Dynamo's own account of one call. Runs the model and resets Dynamo, so a process that measures must not."""
+    import torch._dynamo
+
+    told = torch._dynamo.explain(model)(*args, **kwargs)
+    ends = [reason for reason in told.break_reasons if getattr(reason, "graph_break", True)]
+    places = {(_user_frame(end.user_stack), _first_line(str(end.reason))): None for end in ends}
+    return Explained(
+        graphs=told.graph_count,
+        ops=told.op_count,
+        breaks=tuple(ExplainedBreak(file, line, reason) for (file, line), reason in places),
+    )
+
+
+def _user_frame(stack: list[Any]) -> tuple[str | None, int | None]:
+    """The innermost frame outside torch."""
+    outside = [frame for frame in stack if not frame.filename.startswith(_TORCH_ROOT)]
+    return (outside[-1].filename, outside[-1].lineno) if outside else (None, None)
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0][:400]
+
+
+def profiled_spans(profiler: Any) -> Iterator[tuple[str, bool, int, int]]:
+    """What a finished torch.profiler.profile saw: name, on the device or not, start and end in ns; without the ranges
+    that code marks on the device's timeline, which are no work of their own. The raw list is read where there is
+    one: the public one is built as a tree, which takes seconds for a large model."""
+    raw = getattr(getattr(profiler, "profiler", None), "kineto_results", None)
+    if raw is not None and hasattr(raw, "events"):
+        for event in raw.events():
+            on_device, start_ns = event.device_type() != _CPU, event.start_ns()
+            if not (on_device and event.is_user_annotation()):
+                yield event.name(), on_device, start_ns, start_ns + event.duration_ns()
+        return
+    for event in profiler.events():
+        on_device = event.device_type != _CPU
+        if not (on_device and event.is_user_annotation):
+            yield event.name, on_device, round(1e3 * event.time_range.start), round(1e3 * event.time_range.end)
+
+
 class CompileSignals(logging.Handler):
     """Listens to the compiler and sends what it says. Never raises into a compile."""
 
@@ -99,9 +164,12 @@ class CompileSignals(logging.Handler):
         self._send = send
         self._warnings = _WarningHandler(send)
         self._file_names: dict[int, str] = {}
+        self._break_reasons: dict[str, str] = {}  # by compile id, of frames whose outcome is not told yet
+        self._last_guard: str | None = None
         self._activity_ns: list[int] = []
         self._spent_s = 0.0
         self._errors = 0
+        self.heard_a_program = False
 
     # ------------------------------------------------------------ attaching
 
@@ -188,6 +256,7 @@ class CompileSignals(logging.Handler):
         elif kind == "dynamo_start":
             self._read_frame(metadata[kind].get("stack") or [{}], compile_id or "?")
         elif kind == "dynamo_output_graph":
+            self.heard_a_program = True
             self._send(GraphCaptured(compile_id=compile_id, ops=count_ops(payload)))
         elif kind == "inductor_output_code":
             self._send(parse_output_code(payload, compile_id))
@@ -216,6 +285,7 @@ class CompileSignals(logging.Handler):
                 stage_name=name,
                 compile_id=str(own_id) if own_id not in (None, "None") else compile_id,
                 thread=0 if main else threading.get_ident(),
+                detail=_worked_on(args),
             )
         )
 
@@ -253,7 +323,11 @@ class CompileSignals(logging.Handler):
 
     def _read_metrics(self, metrics: dict[str, Any], compile_id: str | None, backward: bool) -> None:
         get = metrics.get
-        fail_reason = get("fail_reason")
+        fail_type, fail_reason = get("fail_type"), get("fail_reason")
+        break_reason = self._break_reasons.pop(compile_id or "", None)
+        if break_reason and fail_type is None and get("guard_count") is None:
+            # Before torch 2.9 a frame dropped at a graph break counts as no failure; it only never gets guards.
+            fail_type, fail_reason = "SkipFrame", break_reason
         overhead_us = get("structured_logging_overhead_us")
         self._send(
             FrameCompiled(
@@ -264,7 +338,7 @@ class CompileSignals(logging.Handler):
                 line=get("co_firstlineno"),
                 ops=get("graph_op_count"),
                 guards=get("guard_count"),
-                fail_type=get("fail_type"),
+                fail_type=fail_type,
                 fail_reason=str(fail_reason)[:4000] if fail_reason else None,
                 fail_file=get("fail_user_frame_filename"),
                 fail_line=get("fail_user_frame_lineno"),
@@ -278,15 +352,19 @@ class CompileSignals(logging.Handler):
         )
         limit_types = ("RecompileLimitExceeded", "CacheLimitExceeded")
         if "limit exceeded" in str(fail_reason) or get("fail_type") in limit_types:
-            reason = get("recompile_reason")
-            text = parse_recompile(str(reason))[0].guard if reason else str(fail_reason)
+            reason = get("recompile_reason")  # torch 2.6 has none; the recompile that failed was told just before
+            text = parse_recompile(str(reason))[0].guard if reason else self._last_guard or str(fail_reason)
             self._send(RecompileLimitHit(compile_id=get("compile_id"), text=text))
 
     def _read_artifact(self, name: str, payload: str, compile_id: str | None) -> None:
         if name == "dynamo_graph_break_reason":
-            self._send(parse_graph_break(payload, compile_id, _TORCH_ROOT))
+            graph_break = parse_graph_break(payload, compile_id, _TORCH_ROOT)
+            self._break_reasons[compile_id or ""] = graph_break.reason
+            self._send(graph_break)
         elif name == "recompile_reasons":
-            self._send(Recompiled(compile_id=compile_id, failures=parse_recompile(payload)))
+            failures = parse_recompile(payload)
+            self._last_guard = failures[0].guard
+            self._send(Recompiled(compile_id=compile_id, failures=failures))
         elif name.startswith("fx_graph_cache_"):
             outcome = _cache_outcome(name)
             if outcome is not None:
@@ -317,6 +395,11 @@ def _dynamo() -> Any:
     """torch._dynamo if something has imported it, else None. As an attribute of torch it would be imported here and
     now, and those seconds belong to no eager process."""
     return sys.modules.get("torch._dynamo")
+
+
+def _worked_on(args: dict[str, Any]) -> str | None:
+    detail = args.get("autotune_shape_hinted") or args.get("autotune_shape") or args.get("kernel_name")
+    return str(detail)[:200] if detail else None
 
 
 def _cache_outcome(name: str) -> CacheOutcome | None:

@@ -38,7 +38,7 @@ class Loop:
 
     def __init__(self, bench: Bench, arm: Arm, step: Step) -> None:
         self._bench = bench
-        self._arm = arm
+        self.arm = arm
         self._step = step
         self._steps_done = 0
         self._first_peak_bytes: int | None = None
@@ -52,7 +52,7 @@ class Loop:
         compiled_at = sorted({self._step_at(timing.boundaries_ns, at_ns) for at_ns in active_ns})
         bench.channel.send(
             Block(
-                arm=self._arm,
+                arm=self.arm,
                 role=role,
                 loop=bench.loop,
                 pair=pair,
@@ -115,9 +115,17 @@ class Loop:
             self.run_block(BlockRole.SETTLE, 2 * len(batches), step=step)
             self.run_block(BlockRole.SETTLE, _MIN_WARMUP_STEPS)
 
+    def run_untimed(self, steps: int) -> None:
+        """Steps that are not sent."""
+        for i in range(steps):
+            self._step(self._steps_done + i)
+        self._steps_done += steps
+        if self._bench.device.type == "cuda":
+            torch.cuda.synchronize(self._bench.device)
+
     def _name_stage(self) -> None:
-        self._bench.stage.name = f"{self._arm.value} steps"
-        self._bench.stage.compiled = self._arm is Arm.COMPILED
+        self._bench.stage.name = f"{self.arm.value} steps"
+        self._bench.stage.compiled = self.arm is Arm.COMPILED
 
     def _note_first_peak(self) -> None:
         if self._first_peak_bytes is None and self._bench.device.type == "cuda":
@@ -133,13 +141,11 @@ class Loop:
             torch.cuda.synchronize(device)
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats(device)
-            for i in range(_MEMORY_STEPS):
-                self._step(self._steps_done + i)
-            torch.cuda.synchronize(device)
+            self.run_untimed(_MEMORY_STEPS)
             steady, reserved = torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device)
         self._bench.channel.send(
             MemoryPeak(
-                arm=self._arm,
+                arm=self.arm,
                 first_allocated_bytes=self._first_peak_bytes,
                 steady_allocated_bytes=steady,
                 steady_reserved_bytes=reserved,

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..core.events import BlockRole, ComparisonKind, ImportsDone, Level, Notice
+from ..core.events import BlockRole, ComparisonKind, ImportsDone, Level, MeasurementDone, ModelCompiled, Notice
 from ..core.spec import Arm, Job, Mode, Phase
 from . import compiler
 from .bench import Bench, Stage, open_device, prepare, second_copy, worker_facts
@@ -16,6 +16,7 @@ from .compare import compare_snapshots, snapshot_outputs
 from .inputs import Batch, clone_batch
 from .loading import import_user_file, seed_everything
 from .loop import STEP_SEED, Loop, run_pairs
+from .profiling import profile_steps
 from .stepping import Step, make_step
 from .timing import make_timer
 
@@ -44,8 +45,12 @@ def run_phase(job: Job, channel: Channel, stage: Stage, torch_s: float) -> None:
     signals.register_callbacks()
     task = user.task(job.spec.task)
     bench = Bench(job, channel, signals, stage, user, device, make_timer(device), task)
-    {Phase.EAGER: _run_eager, Phase.COLD: _run_cold, Phase.WARM: _run_warm}[job.phase](bench)
+    run = {Phase.EAGER: _run_eager, Phase.COLD: _run_cold, Phase.WARM: _run_warm, Phase.EXPLAIN: _run_explain}
+    loop = run[job.phase](bench)
     channel.send(signals.summary())
+    channel.send(MeasurementDone())
+    if loop is not None:
+        profile_steps(bench, loop)
     if job.phase is not Phase.EAGER:
         compiler.stop_compile_workers()
 
@@ -53,7 +58,10 @@ def run_phase(job: Job, channel: Channel, stage: Stage, torch_s: float) -> None:
 # ---------------------------------------------------------------- the phases
 
 
-def _run_eager(bench: Bench) -> None:
+# Each returns the loop whose steps are to be profiled.
+
+
+def _run_eager(bench: Bench) -> Loop:
     """The user's own code, from its first step until it is steady."""
     model, batches = prepare(bench)
     step = _first_step(bench, model, batches)
@@ -61,31 +69,33 @@ def _run_eager(bench: Bench) -> None:
     loop.warm_up()
     loop.send_memory_peak()
     loop.run_further_calls(model)  # what fails without the compiler is not to be blamed on it
+    return loop
 
 
-def _run_cold(bench: Bench) -> None:
+def _run_cold(bench: Bench) -> Loop | None:
     """What we advise to paste, on empty caches: from the first call until it is steady."""
     model, batches = prepare(bench)
-    _compile(bench, model)
-    loop = Loop(bench, Arm.COMPILED, _first_step(bench, model, batches))
+    compiled = _compile(bench, model)
+    loop = Loop(bench, Arm.COMPILED, _first_step(bench, compiled, batches))
     loop.warm_up()
     loop.send_memory_peak()
-    loop.run_further_calls(model)
+    loop.run_further_calls(compiled)
+    # A program that was compiled elsewhere and loaded leaves no record: only a profile can tell that it ran.
+    return None if bench.signals.heard_a_program else loop
 
 
-def _run_warm(bench: Bench) -> None:
+def _run_warm(bench: Bench) -> Loop:
     """A second start on the same caches, then eager and compiled in turn."""
     model, batches = prepare(bench)
     original, how = second_copy(bench, model)
     bench.channel.send(Notice(level=Level.INFO, code="second-copy", text=how))
     first_inputs = clone_batch(batches[0])
-    _compile(bench, model)
-    compiled_step = _first_step(bench, model, batches)
-    compiled = Loop(bench, Arm.COMPILED, compiled_step)
+    compiled_model = _compile(bench, model)
+    compiled = Loop(bench, Arm.COMPILED, _first_step(bench, compiled_model, batches))
     first_outputs = compiled.first_call(model)
     compiled.warm_up()
     # What serves the first shape after the others have come may be another, dynamic program: that one is compared.
-    compiled.run_further_calls(model)
+    compiled.run_further_calls(compiled_model)
 
     bench.stage.name, bench.stage.compiled = "accuracy check", False
     _check_accuracy(bench, original, first_inputs, first_outputs)
@@ -95,6 +105,15 @@ def _run_warm(bench: Bench) -> None:
     eager = Loop(bench, Arm.EAGER, make_step(bench.user, original, batches, bench.job.spec, bench.task, bench.device))
     eager.warm_up(role=BlockRole.SETTLE, budget_s=1.0)
     run_pairs(bench, eager, compiled)
+    return compiled
+
+
+def _run_explain(bench: Bench) -> None:
+    """A second opinion on the graph breaks, which no figure stands on."""
+    model, batches = prepare(bench)
+    bench.stage.name, bench.stage.compiled = "torch._dynamo.explain", True
+    with torch.set_grad_enabled(bench.training):
+        bench.channel.send(compiler.explain(model, batches[0].args, batches[0].kwargs))
 
 
 # ---------------------------------------------------------------- parts
@@ -117,10 +136,12 @@ def _first_step(bench: Bench, model: torch.nn.Module, batches: list[Batch]) -> S
     return make_step(bench.user, model, batches, bench.job.spec, bench.task, bench.device)
 
 
-def _compile(bench: Bench, model: torch.nn.Module) -> None:
-    """In place, which keeps the names of the state_dict: what is measured is what is advised."""
+def _compile(bench: Bench, model: torch.nn.Module) -> torch.nn.Module:
+    """The model whose calls are compiled; what is measured is what is advised."""
     mode = bench.job.mode or Mode.DEFAULT
-    model.compile() if mode is Mode.DEFAULT else model.compile(mode=mode.value)
+    compiled, wrapped = compiler.compile_model(model, None if mode is Mode.DEFAULT else mode.value)
+    bench.channel.send(ModelCompiled(wrapped=wrapped))
+    return compiled
 
 
 def _check_accuracy(

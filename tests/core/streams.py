@@ -49,12 +49,15 @@ def replay(
     plan: Plan = Plan(steps=1_000_000),  # noqa: B008 - frozen
     preset: Preset = Preset.STANDARD,
     samples: Sequence[ev.Event] = (),
+    device: str = "cpu",
 ) -> RunState:
     """The state after a run of these processes, one after the other."""
-    spec = RunSpec(parse_target("net.py"), modes=modes, device="cpu", plan=plan, preset=preset)
+    spec = RunSpec(parse_target("net.py"), modes=modes, device=device, plan=plan, preset=preset)
     state = RunState()
     state.apply(
-        ev.RunStarted(run_id="r", spec=spec, python="python", torch_version="2.13.0", device="cpu", device_name="CPU")
+        ev.RunStarted(
+            run_id="r", spec=spec, python="python", torch_version="2.13.0", device=device, device_name="a device"
+        )
     )
     for ordinal, process in enumerate(processes, 1):
         for event in process:

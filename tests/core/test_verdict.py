@@ -16,6 +16,7 @@ from tests.core.streams import (
     EAGER_MS,
     Compiled,
     Process,
+    block,
     both,
     cold_process,
     eager_process,
@@ -280,3 +281,19 @@ def test_max_autotune_that_was_not_finished_leaves_the_answer_of_the_others() ->
     alone = decide(replay(eager_process(), slow, modes=(Mode.MAX_AUTOTUNE,)))
     assert (alone.decision, alone.exit_code) == (Decision.STOPPED, ExitCode.STOPPED)
     assert "not finished in 450 s" in alone.headline
+
+
+def test_one_slow_step_at_the_end_of_a_short_warm_up_is_not_taken_for_the_level() -> None:
+    """A warm-up that ends at its time limit may hold four steps; one of them must not make the start cheap."""
+
+    def cold_start_s(last_ms: float) -> float:
+        cold = cold_process(Compiled(compile_s=20.0))
+        at = next(i for i, event in enumerate(cold) if isinstance(event, ev.Block) and event.first_index == 1)
+        cold[at] = block(Arm.COMPILED, ev.BlockRole.WARMUP, 1, [6.0, 6.0, last_ms])
+        cold = [event for event in cold if not isinstance(event, ev.SteadyJudged)]
+        verdict = decide(replay(eager_process(), cold, warm_process(Compiled())))
+        start = verdict.modes[0].result.cold_start
+        assert start is not None
+        return start.total_s
+
+    assert cold_start_s(1000.0) == pytest.approx(cold_start_s(6.0), rel=0.1)

@@ -120,9 +120,72 @@ def test_a_cold_compile_tells_its_frames_breaks_and_cache_misses(tmp_path: Path)
     assert (first.steps, first.compiled_at) == (1, (0,))
     assert not any(block.compiled_at for block in others)
 
+    assert not run.all_of(ev.StepsProfiled), "the compiler told what it made: there is nothing to prove"
+    last_told_s = max(event.t_s for event in run.all_of(ev.CompileSpan))
+    assert sum(block.steps for block in others if block.t_s > last_told_s) > 3, "cached steps make no records"
+
     (summary,) = run.all_of(ev.CompilerSummary)
     assert summary.frames_compiled == summary.frames_seen == 2 and summary.unique_graphs == 2
     assert summary.disabled_by is None and summary.handler_errors == 0
     (ready,), (imports,) = run.all_of(ev.WorkerReady), run.all_of(ev.ImportsDone)
     assert ready.capabilities == ("trace", "callbacks")
     assert imports.compiler_s is not None and imports.compiler_s > 0.1, "the compiler's import is a cost of its own"
+
+
+_TORCHS_OWN = """import torch
+from torch import nn
+
+def make_model():
+    return {model}
+
+def example_inputs():
+    return torch.randn(4, 6, 8)
+"""
+
+
+def test_a_model_of_torchs_own_is_wrapped_so_that_it_is_compiled(tmp_path: Path) -> None:
+    """In place, Dynamo skips the forward of torch.nn.Sequential without a word."""
+    model = tmp_path / "sequential.py"
+    model.write_text(_TORCHS_OWN.format(model="nn.Sequential(nn.Linear(8, 8), nn.Tanh())"))
+    run = run_phase(model, tmp_path, Phase.COLD, Mode.DEFAULT)
+    assert run.process.done, run.process.failure
+    assert run.all_of(ev.ModelCompiled)[0].wrapped
+    assert len(run.all_of(ev.GraphCaptured)) == 1
+
+
+def test_a_model_that_dynamo_skips_is_proved_to_run_eager(tmp_path: Path) -> None:
+    model = tmp_path / "recurrent.py"
+    model.write_text(_TORCHS_OWN.format(model="nn.LSTM(8, 8)"))
+    run = run_phase(model, tmp_path, Phase.COLD, Mode.DEFAULT)
+    assert run.process.done, run.process.failure
+    (proof,) = run.all_of(ev.StepsProfiled)
+    assert (proof.program_calls, proof.regions, proof.lookups) == (0, (), 0)
+    assert not run.process.compiled_anything
+
+
+def test_a_warm_start_hits_the_caches_and_ends_with_the_proof_of_what_ran(tmp_path: Path) -> None:
+    model = _model(
+        tmp_path,
+        "    def forward(self, x):\n        x = x.sin() + 1\n        print('here')\n        return x.cos() * 2\n",
+    )
+    run = run_phase(model, tmp_path, Phase.WARM, Mode.DEFAULT)
+    assert run.process.done, run.process.failure
+    (proof,) = run.all_of(ev.StepsProfiled)
+    assert proof.arm is Arm.COMPILED
+    assert (proof.program_calls, proof.lookups) == (2 * proof.steps, 2 * proof.steps), "one for each side of the break"
+    assert len(proof.regions) == 2
+    assert 0 < proof.lookup_ns < proof.wall_ns
+    assert proof.kernels is None and proof.graph_launches is None, "nothing is known of a device"
+    order = [type(event) for event in run.events]
+    assert order.index(ev.MeasurementDone) < order.index(ev.StepsProfiled) < order.index(ev.WorkerDone)
+
+
+def test_explain_names_the_places_where_a_graph_ends(tmp_path: Path) -> None:
+    model = _model(
+        tmp_path,
+        "    def forward(self, x):\n        x = x.sin() + 1\n        print('here')\n        return x.cos() * 2\n",
+    )
+    run = run_phase(model, tmp_path, Phase.EXPLAIN)
+    (told,) = run.all_of(ev.Explained)
+    assert told.graphs == 2
+    assert [(end.file, end.line) for end in told.breaks] == [(str(model), _line(model, "print('here')"))]

@@ -55,7 +55,7 @@ def processes_planned(state: RunState) -> int:
     latest = latest_process(state)
     if latest is None:
         return 1 + ahead
-    warm_follows = latest.phase is Phase.COLD and (latest.running or latest.compile.compiled_anything)
+    warm_follows = latest.phase is Phase.COLD and (latest.running or latest.compiled_anything)
     return len(state.processes) + ahead + warm_follows
 
 

@@ -1,0 +1,192 @@
+"""Causes in the results and in what surrounded the measurement: outputs, memory, noise, the GPU, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from tcompile_tui.core import events as ev
+from tcompile_tui.core.accuracy import Agreement
+from tcompile_tui.core.findings import Finding, Rule, Severity
+from tcompile_tui.core.results import ModeResult
+from tcompile_tui.core.spec import Phase
+from tcompile_tui.core.state import RunState
+from tcompile_tui.core.units import percent, plural, ratio, size
+
+_MIN_BIG_GPU_SMS = 68  # torch._inductor.utils.is_big_gpu
+_MEMORY_UP = 1.10
+_THROTTLES = ("thermal", "slowdown", "brake")
+_BUSY_OTHER_PERCENT = 2.0
+_HOST_MOVED = 1.15
+
+
+def _accuracy(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    severity = {
+        Agreement.DIFFERENT: Severity.BLOCKER,
+        Agreement.UNCERTAIN: Severity.WARNING,
+        Agreement.RANDOM: Severity.NOTE,
+    }
+    for result in results:
+        accuracy = result.accuracy
+        if accuracy is not None and accuracy.agreement in severity:
+            yield Finding(
+                f"outputs-{accuracy.agreement.name.lower()}",
+                severity[accuracy.agreement],
+                f"{result.mode.value}: {accuracy.path or 'the output'} is {accuracy.agreement.value}",
+                evidence=accuracy.detail,
+                advice="compare the model's metric with and without compile before you rely on it",
+                mode=result.mode,
+            )
+
+
+def _memory(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    on_gpu = any(p.memory and any(m.steady_reserved_bytes for m in p.memory.values()) for p in state.processes.values())
+    for result in results:
+        compiled, eager = result.peak_memory_bytes, result.eager_peak_memory_bytes
+        if on_gpu and compiled and eager and compiled > _MEMORY_UP * eager:
+            yield Finding(
+                "memory-up",
+                Severity.WARNING,
+                f"{result.mode.value} needs {size(compiled - eager)} more GPU memory at its peak",
+                evidence=f"{size(eager)} eager, {size(compiled)} compiled",
+            )
+
+
+def _noise(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    compared = [result for result in results if result.speedup is not None]
+    for result in compared:
+        if result.host_contended:
+            yield Finding(
+                "host-contended",
+                Severity.WARNING,
+                f"{result.mode.value}: other work on this machine disturbed most of the comparison",
+                evidence="the timing thread was kept from running for more than 3 % of the time in most pairs",
+                advice="measure again on an idle machine",
+            )
+        if result.steadiness is ev.Steadiness.NOISE_LIMITED:
+            yield Finding(
+                "noise-limited",
+                Severity.NOTE,
+                f"{result.mode.value}: step times never settled; the comparison rests on neighbouring blocks alone",
+            )
+        if result.ratio_drifted:
+            yield Finding(
+                "ratio-drifted",
+                Severity.WARNING,
+                f"{result.mode.value}: the speedup itself moved while it was measured",
+                advice="measure longer (--preset thorough)",
+            )
+        if result.compiles_while_measuring:
+            yield Finding(
+                "compiled-while-measuring",
+                Severity.WARNING,
+                f"{result.mode.value}: the compiler worked while its steps were measured",
+                evidence=f"in {plural(result.compiles_while_measuring, 'step')}; their pairs were left out",
+            )
+        if result.warm_cache_hits == 0 and result.warm_cache_misses:
+            yield Finding(
+                "warm-start-was-cold",
+                Severity.NOTE,
+                f"{result.mode.value}: the second start found nothing in the compile caches",
+                evidence=f"{plural(result.warm_cache_misses, 'miss')}, no hit",
+            )
+    if any(result.speedup is not None and result.speedup.one_process for result in compared):
+        yield Finding(
+            "one-process",
+            Severity.NOTE,
+            "one process was measured: another process of the same program may differ by about 1 %",
+            advice="use --preset standard or thorough for small gains",
+        )
+
+
+def _host_speed(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    for result in results:
+        host = result.host_dependence
+        if host is not None and host.slowest_eager_ms > _HOST_MOVED * host.fastest_eager_ms:
+            fastest, slowest = host.fastest_eager_ms, host.slowest_eager_ms
+            yield Finding(
+                "host-speed-moved",
+                Severity.WARNING,
+                f"{result.mode.value}: the speedup hangs on how fast this machine's CPU is, and that moved",
+                evidence=f"eager waits for the CPU and took {fastest:.3g} to {slowest:.3g} ms a step in this run;"
+                f" at its fastest the speedup is about {ratio(host.speedup_at_fastest)}",
+                advice="count on the smaller figure, or measure again on an idle machine",
+                mode=result.mode,
+            )
+
+
+def _gpu(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    samples = list(state.gpu)
+    throttled = [
+        s for s in samples if s.throttle_reasons and any(w in r for r in s.throttle_reasons for w in _THROTTLES)
+    ]
+    if throttled:
+        yield Finding(
+            "gpu-throttled",
+            Severity.WARNING,
+            f"the GPU was throttled in {percent(len(throttled) / len(samples))} of the samples",
+            evidence=", ".join(sorted({reason for s in throttled for reason in s.throttle_reasons or ()})),
+            advice="check cooling and power, then measure again",
+        )
+    busy = [s.other_utilisation_percent for s in samples if s.other_utilisation_percent is not None]
+    if busy and median(busy) > _BUSY_OTHER_PERCENT:
+        yield Finding(
+            "gpu-shared",
+            Severity.BLOCKER,
+            "another process computed on this GPU during the measurement",
+            evidence=f"{median(busy):.0f} % of its time in the median",
+            advice="measure on a free GPU (--device cuda:N)",
+        )
+    held = [s.other_memory_bytes for s in samples if s.other_memory_bytes]
+    if held:
+        yield Finding("gpu-memory-held", Severity.NOTE, f"other processes hold {size(max(held))} of this GPU's memory")
+
+
+def _settings(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    facts = next((p.facts for p in reversed(state.processes.values()) if p.facts is not None), None)
+    model = next((p.model for p in reversed(state.processes.values()) if p.model is not None), None)
+    if facts is None or facts.sm_count is None:
+        return
+    spec = state.run.spec if state.run is not None else None
+    in_float32 = spec is not None and spec.amp is None and spec.dtype in (None, "float32")
+    halves = model is not None and any(tensor.dtype in ("float16", "bfloat16") for tensor in model.inputs)
+    if in_float32 and not halves and facts.matmul_precision == "highest":
+        yield Finding(
+            "tf32-off",
+            Severity.ADVICE,
+            "float32 matrix products run without tensor cores, in both arms",
+            evidence="torch.get_float32_matmul_precision() is 'highest'",
+            advice="torch.set_float32_matmul_precision('high') if your model allows TF32; then measure again",
+        )
+    autotuned = any(result.mode.value.startswith("max-autotune") for result in results)
+    if autotuned and facts.sm_count < _MIN_BIG_GPU_SMS:
+        yield Finding(
+            "too-few-sms",
+            Severity.NOTE,
+            f"max-autotune does not tune matrix products on this GPU ({facts.sm_count} of {_MIN_BIG_GPU_SMS} SMs)",
+        )
+
+
+def _partly_compiled(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    eager = state.process_of(Phase.EAGER)
+    if eager is not None and eager.compile.compiler_active:
+        yield Finding(
+            "already-compiled",
+            Severity.WARNING,
+            "the model already compiles a part of itself: the eager arm is your current code (partly compiled)",
+            advice="take torch.compile out of the model file to compare with plain eager",
+        )
+
+
+def _left_behind(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    left = sum(p.ended.reclaimed for p in state.processes.values() if p.ended is not None)
+    killed = [p for p in state.processes.values() if p.ended is not None and "had to be killed" in p.ended.detail]
+    if left or killed:
+        yield Finding(
+            "process-left-behind",
+            Severity.NOTE,
+            f"the model's processes did not end by themselves: {plural(left + len(killed), 'process')} killed",
+        )
+
+
+RULES: tuple[Rule, ...] = (_accuracy, _memory, _noise, _host_speed, _gpu, _settings, _partly_compiled, _left_behind)
