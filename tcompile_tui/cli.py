@@ -127,6 +127,7 @@ def _run_options(function: Any) -> Any:
         click.option("--amp", type=click.Choice(["bf16", "fp16"]), help="Run the steps under autocast."),
         click.option("--planned-steps", type=click.IntRange(min=1), help="Steps of the run you plan."),
         click.option("--planned-hours", type=click.FloatRange(min=0, min_open=True), help="Or its length in hours of eager steps. Default: 24."),
+        click.option("--starts", metavar="cold=N,warm=M", help="How often that run is started, with empty compile caches and with those of an earlier start. Default: cold=1."),
         click.option("--preset", type=click.Choice(PRESETS), default="standard", show_default=True, help="How much time to take: quick 5 min at most, standard 15, thorough 60."),
         click.option("--budget", type=click.FloatRange(min=5), metavar="SECONDS", help="Time limit for the whole run."),
     ]  # fmt: skip
@@ -270,6 +271,7 @@ def _request(target: str, argv: tuple[str, ...], options: dict[str, Any]) -> Run
 
 def _spec(target: str, options: dict[str, Any]) -> RunSpec:
     from tcompile_tui.core.spec import (
+        ONE_COLD_START,
         Mode,
         Plan,
         Preset,
@@ -280,6 +282,7 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         parse_device,
         parse_dtype,
         parse_inputs,
+        parse_starts,
         parse_target,
     )  # fmt: skip
 
@@ -294,7 +297,11 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         device=parse_device(options["device"]),
         dtype=parse_dtype(options["dtype"]) if options["dtype"] else None,
         amp=options["amp"],
-        plan=Plan(options["planned_steps"], options["planned_hours"]),
+        plan=Plan(
+            options["planned_steps"],
+            options["planned_hours"],
+            parse_starts(options["starts"]) if options["starts"] else ONE_COLD_START,
+        ),
         preset=preset,
         budget_s=options["budget"] or preset.budget_s,
     )
