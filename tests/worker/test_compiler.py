@@ -39,7 +39,7 @@ def test_the_recompile_limit_of_torch_2_6_names_the_guard_that_was_told_before()
     signals = CompileSignals(sent.append)
     metrics = {"compile_id": "0/8", "fail_type": "RecompileLimitExceeded", "fail_reason": "cache_size_limit reached"}
     for metadata, payload in (
-        ({"artifact": {"name": "recompile_reasons"}}, '["0/7: L[\'self\'].step == 7", "0/6: L[\'self\'].step == 6"]'),
+        ({"artifact": {"name": "recompile_reasons"}}, "[\"0/7: L['self'].step == 7\", \"0/6: L['self'].step == 6\"]"),
         ({"compilation_metrics": metrics}, None),
     ):
         signals.handle(logging.makeLogRecord({"metadata": metadata, "payload": payload}))
