@@ -14,6 +14,7 @@ import click
 
 import tcompile_tui
 from tcompile_tui.cli_caches import caches
+from tcompile_tui.cli_doctor import doctor
 
 if TYPE_CHECKING:
     from tcompile_tui.core.spec import RunSpec
@@ -378,6 +379,7 @@ def _setting_text(value: Any) -> str:
 
 
 main.add_command(caches)
+main.add_command(doctor)
 
 
 def _fail(message: str, status: int) -> NoReturn:
