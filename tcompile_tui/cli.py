@@ -79,6 +79,33 @@ def decide(run_folder: str, as_json: bool) -> None:
 
 
 @main.command()
+@click.argument("run_folders", metavar="RUN RUN...", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="As JSON: a list, one comparison for each run after the first.")
+@click.option("--gate", is_flag=True, help="Exit status 10 if a run is a regression against the first.")
+def compare(run_folders: tuple[str, ...], as_json: bool, gate: bool) -> None:
+    """Compare recorded runs with the first of them: what was different, and what changed beyond the intervals.
+
+    RUN is a run folder, or its name as `tcompile-tui runs` lists it.
+    """
+    import msgspec
+
+    from tcompile_tui.core.compare_runs import compare_runs
+    from tcompile_tui.host.recorded import read_compared_run
+    from tcompile_tui.report.comparison import comparison_document, comparison_text
+
+    if len(run_folders) < 2:
+        _fail("compare needs two runs or more: tcompile-tui compare BEFORE AFTER", 2)
+    before, *others = [read_compared_run(_recorded(run)) for run in run_folders]
+    found = [compare_runs(before, after) for after in others]
+    if as_json:
+        documents = msgspec.json.encode([comparison_document(comparison) for comparison in found])
+        click.echo(msgspec.json.format(documents, indent=2))
+    else:
+        click.echo("\n".join(comparison_text(comparison) for comparison in found), nl=False)
+    raise SystemExit(10 if gate and any(comparison.is_regression for comparison in found) else 0)
+
+
+@main.command()
 @click.argument("run_folder", metavar="RUN")
 @click.option(
     "--speed", type=click.FloatRange(min=0.1), default=4.0, show_default=True, help="Times as fast as it was."
