@@ -46,8 +46,8 @@ class Trend(str, enum.Enum):
     BETTER = "better"
     WORSE = "worse"
     SAME = "the same"
-    UNCLEAR = "none seen"  # what there is lies within the intervals
-    HOST = "or the host"  # eager waits for the host, whose speed may have made it
+    UNCLEAR = "in the noise"  # what there is lies within the intervals
+    HOST = "maybe the host"  # eager waits for the host, whose speed may have made it
     UNKNOWN = "n/a"  # one of the runs does not say
 
 

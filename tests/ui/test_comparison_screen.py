@@ -60,8 +60,8 @@ async def test_other_numbers_of_marks_are_refused_with_what_to_do(keys: tuple[st
 
 
 async def test_a_mark_is_shown_and_taken_back(runs_dir: Path) -> None:
-    assert " + " in await after(ScreenApp(RunsScreen, runs_dir), "space")
-    assert " + " not in await after(ScreenApp(RunsScreen, runs_dir), "space", "space")
+    assert "@+ " in await after(ScreenApp(RunsScreen, runs_dir), "space")
+    assert "@+ " not in await after(ScreenApp(RunsScreen, runs_dir), "space", "space")
 
 
 async def test_records_that_are_gone_are_one_clear_line(runs_dir: Path) -> None:

@@ -14,7 +14,7 @@ from textual.widgets import Footer, Static
 from tcompile_tui.core.compare_runs import Comparison, Trend
 from tcompile_tui.report.comparison import ComparedRow, comparison_tables, table_lines
 from tcompile_tui.ui.commands import Command, CommandScreen
-from tcompile_tui.ui.widgets.literal import one_line
+from tcompile_tui.ui.widgets.literal import literal, one_line
 from tcompile_tui.ui.widgets.prose import Prose
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ComparedTable(Widget):
     def render(self) -> Content:
         lines = [
             Content.styled(
-                one_line(line, self._ascii_only), _STYLES.get(row.trend, "") if row.label else "$foreground-muted"
+                literal(line, self._ascii_only), _STYLES.get(row.trend, "") if row.label else "$foreground-muted"
             )
             for row, line in table_lines(self._rows, self.size.width)
         ]
@@ -57,8 +57,8 @@ class ComparisonScreen(CommandScreen[None]):
     HELP = """\
 Every figure of the later run beside the earlier one's. A change is the later value over the earlier one.
 worse, better  the 95 % interval of the change does not hold 1
-none seen      what there is lies within the intervals
-or the host    eager waits for the CPU, and a CPU of another speed moves the speedup: nothing to do with the compiler
+in the noise   what there is lies within the intervals
+maybe the host eager waits for the CPU, and a CPU of another speed moves the speedup: nothing to do with the compiler
 Step times of different runs are shown, not compared: a machine's level wanders. The speedup is a ratio within a run.
 One start is one draw: a cold or warm start counts as changed from about a third on."""
     DEFAULT_CSS = """
@@ -108,22 +108,25 @@ One start is one draw: a cold or warm start counts as changed from about a third
         return "no change seen"
 
     def _title(self) -> Content:
-        model = self._comparison.after.state.run
-        target = one_line(str(model.spec.target), self._program.ascii_only) if model is not None else ""
-        return Content.assemble(("Compare  ", "bold"), target)
+        """With what both runs have in common."""
+        run, found = self._comparison.after.state.run, self._comparison
+        if run is None:
+            return Content.assemble(("Compare", "bold"))
+        different = {difference.name for difference in found.differences}
+        facts = (("device", run.device_name), ("torch", f"torch {run.torch_version}"))
+        common = ", ".join(text for name, text in facts if name not in different)
+        target = one_line(str(run.spec.target), self._program.ascii_only) if "model" not in different else ""
+        return Content.assemble(("Compare  ", "bold"), target, (f"  {one_line(common)}", "$foreground-muted"))
 
     def _names(self) -> Content:
         sides = (("before", self._comparison.before), ("after", self._comparison.after))
-        lines = []
-        for label, side in sides:
-            run = side.state.run
-            facts = f"{run.device_name}, torch {run.torch_version}" if run is not None else "no records"
-            line = f"{one_line(side.name)}  {side.verdict.decision.value}"
-            lines.append(
-                Content.assemble(
-                    (f"{label:<8}", "$foreground-muted"), line, (f"  {one_line(facts)}", "$foreground-muted")
-                )
+        longest = max(len(side.name) for _, side in sides)
+        lines = [
+            Content.assemble(
+                (f"{label:<8}", "$foreground-muted"), f"{one_line(side.name):<{longest}}  {side.verdict.decision.value}"
             )
+            for label, side in sides
+        ]
         return Content("\n").join(lines)
 
     @property
