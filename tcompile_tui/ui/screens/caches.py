@@ -149,16 +149,16 @@ A measurement never touches these caches: it has private ones, so a cold start i
             self._seen += files
             if time.monotonic() - shown_s > _SHOW_S:
                 shown_s = time.monotonic()
-                self.app.call_from_thread(self._draw_title)
+                self.call_later(self._draw_title)
 
         try:
             for report in survey(all_places(os.environ, self._program.runs_dir.absolute()), progress):
                 if worker.is_cancelled:
                     return
-                self.app.call_from_thread(self._add, report)
+                self.call_later(self._add, report)
         except CancelledError:
             return
-        self.app.call_from_thread(self._end_scan)
+        self.call_later(self._end_scan)
 
     def _add(self, report: PlaceReport) -> None:
         self._reports.append(report)
