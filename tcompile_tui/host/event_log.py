@@ -17,6 +17,7 @@ MAX_LOG_BYTES = 50_000_000
 _FLUSH_S = 0.5
 _SUMMARISE_FROM = 0.8
 _BUFFER_BYTES = 1 << 18
+_CHUNK_BYTES = 1 << 19  # records take some ten times their text's room until they are applied
 # Past the bound only what a verdict cannot do without is kept.
 _DISPENSABLE = (
     ev.Block,
@@ -97,7 +98,7 @@ class EventTail:
         self._rest = b""
         self.unreadable = 0
 
-    def read(self, max_bytes: int = 1 << 22) -> list[Event]:
+    def read(self, max_bytes: int = _CHUNK_BYTES) -> list[Event]:
         """The next records, oldest first; empty when there is nothing new."""
         chunk = self._file.read(max_bytes)
         if not chunk:

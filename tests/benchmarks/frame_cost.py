@@ -1,0 +1,166 @@
+"""The Run screen beside a fast run, on a real terminal: `python -m tests.benchmarks.frame_cost [STEPS]`.
+
+CPU time of the whole program for each beat of five a second (at most 15 ms) and bytes written to the terminal for each
+(at most 8 kB at 80x24), with STEPS steps of each arm behind it (1,000,000) and fifty new ones an arm in each beat.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from select import select
+from statistics import median
+
+from tcompile_tui.core import events as ev
+from tcompile_tui.core.events import Event
+from tcompile_tui.core.spec import Arm, Mode, Phase, RunSpec, parse_target
+from tcompile_tui.host.run_folder import RunFolder
+from tcompile_tui.ui.app import TCompileApp
+from tcompile_tui.ui.screens.run import RunScreen
+from tests.core.streams import block, eager_process, started
+from tests.ui.screen_app import ScreenApp
+
+SIZES = ((80, 24), (120, 36))
+BEATS = 50
+_NEW_STEPS = 50
+_HISTORY_BLOCK = 10_000
+
+
+class GrowingFeed:
+    """A run with a long past that gives a pair of blocks and samples of the devices at every look."""
+
+    live = True
+    lost: str | None = None
+    ended = False
+
+    def __init__(self, steps: int, folder: Path) -> None:
+        self.folder = RunFolder(folder)
+        self._past = list(_past(steps))
+        self._steps, self._looks = steps, 0
+
+    def poll(self) -> list[Event]:
+        if self._past:
+            taken, self._past = self._past[:20], self._past[20:]
+            return taken
+        if self._looks % 2:
+            self._looks += 1
+            return []  # nothing more before the next beat
+        self._looks += 1
+        return list(_beat(self._looks, self._steps))
+
+    def now_s(self) -> float:
+        return 100.0 + self._looks / 10
+
+    def close(self) -> None:
+        pass
+
+
+def _past(steps: int) -> Iterator[Event]:
+    spec = RunSpec(parse_target("net.py"), device="cuda")
+    yield ev.RunStarted(run_id="r", spec=spec, python="", torch_version="2.13.0", device="cuda", device_name="H200")
+    for event in eager_process(5.0):
+        yield ev.stamp(event, 1.0, 1)
+    for event in (started(Phase.WARM, Mode.DEFAULT), ev.ImportsDone(torch_s=1.0)):
+        yield ev.stamp(event, 10.0, 2)
+    for first in range(0, steps, _HISTORY_BLOCK):
+        for arm, level_ms in ((Arm.EAGER, 5.0), (Arm.COMPILED, 3.0)):
+            times = [level_ms * (1 + 0.1 * (index % 7) / 7) for index in range(_HISTORY_BLOCK)]
+            yield ev.stamp(block(arm, ev.BlockRole.WARMUP, first, times), 20.0, 2)
+
+
+def _beat(look: int, steps: int) -> Iterator[Event]:
+    t_s = 100.0 + look / 10
+    for arm, level_ms in ((Arm.EAGER, 5.0), (Arm.COMPILED, 3.0)):
+        times = [level_ms * (1 + 0.2 * ((index * look) % 11) / 11) for index in range(_NEW_STEPS)]
+        yield ev.stamp(block(arm, ev.BlockRole.PAIR, steps + look * _NEW_STEPS, times, pair=look), t_s, 2)
+    yield ev.GpuSample(
+        t_s=t_s, utilisation_percent=50.0 + look % 40, memory_used_bytes=20 << 30, memory_total_bytes=140 << 30,
+        sm_clock_mhz=1900.0 + look % 80, power_w=400.0 + look % 200, power_limit_w=700.0, temperature_c=50.0,
+    )  # fmt: skip
+    yield ev.HostSample(
+        t_s=t_s, cpu_percent=10.0 + look % 30, memory_used_bytes=20 << 30, memory_total_bytes=128 << 30,
+        worker_cpu_percent=99.0, worker_rss_bytes=3 << 30,
+    )  # fmt: skip
+
+
+class MeasuredApp(TCompileApp):
+    """Notes the program's CPU time at each beat once the past is taken in, and leaves after BEATS of them."""
+
+    CSS_PATH = ScreenApp.CSS_PATH
+
+    def __init__(self, steps: int, folder: Path) -> None:
+        super().__init__(folder, feed=GrowingFeed(steps, folder), ascii_only=False)
+        self._steps = steps
+        self._result = folder / "result.json"
+        self.cpu_ns: list[int] = []
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.set_interval(0.2, self._note)
+
+    def _note(self) -> None:
+        screen = self.screen
+        if not isinstance(screen, RunScreen) or not screen.state.processes.get(2):
+            return
+        if len(screen.state.processes[2].arm(Arm.COMPILED).series) <= self._steps + _NEW_STEPS:
+            return
+        self.cpu_ns.append(time.process_time_ns())
+        if len(self.cpu_ns) == 1:
+            sys.stdout.write("\x1b]0;measured from here\x07")
+            sys.stdout.flush()
+        if len(self.cpu_ns) > BEATS:
+            self._result.write_text(json.dumps(self.cpu_ns))
+            self.exit()
+
+
+def measure(steps: int, size: tuple[int, int]) -> tuple[list[float], float]:
+    """CPU ms of each beat, and bytes to the terminal a beat."""
+    with tempfile.TemporaryDirectory() as name:
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.benchmarks.frame_cost", "--child", str(steps), name],
+            stdin=slave, stdout=subprocess.PIPE, stderr=slave, start_new_session=True,
+            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
+        )  # fmt: skip
+        os.close(slave)
+        assert process.stdout is not None
+        written, began = 0, False
+        while process.poll() is None:
+            ready = select([master, process.stdout], [], [], 0.5)[0]
+            if process.stdout in ready and os.read(process.stdout.fileno(), 1 << 12):
+                began = True
+            if master in ready:
+                with suppress(OSError):  # it has left
+                    written += len(os.read(master, 1 << 16)) * began
+        os.close(master)
+        marks = json.loads((Path(name) / "result.json").read_text())
+    return [(after - before) / 1e6 for before, after in zip(marks, marks[1:])], written / BEATS
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--child"]:
+        MeasuredApp(int(sys.argv[2]), Path(sys.argv[3])).run()
+        return
+    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    print(f"{'size':<10}{'steps':>12}{'CPU a beat':>14}{'worst':>12}{'written a beat':>18}")
+    for size in SIZES:
+        beats, written = measure(steps, size)
+        print(
+            f"{size[0]}x{size[1]:<7}{steps:>12,}{median(beats):>11.1f} ms{max(beats):>9.1f} ms{written / 1e3:>15.1f} kB"
+        )
+
+
+if __name__ == "__main__":
+    main()
