@@ -139,8 +139,11 @@ def break_() -> None:
     torch.compile(_says_inside, backend="eager")(torch.ones(4))
 
 
-def drop() -> None:
+def drop() -> tuple[int, int]:
+    """Frames seen and compiled, by the counters."""
+    before = listener.summary()
     torch.compile(_says_in_a_loop, backend="eager")(torch.ones(4))
+    return _frames_since(before)
 
 
 def grow() -> None:
@@ -198,11 +201,16 @@ def _failure(run: Callable[[], object]) -> ev.WorkerFailed | None:
     return None
 
 
-def count() -> ev.CompilerSummary:
-    """Counters of a process in which one frame was compiled, since the last reset."""
-    torch._dynamo.utils.counters.clear()
+def count() -> tuple[int, int]:
+    """Frames seen and compiled, by the counters."""
+    before = listener.summary()
     torch.compile(_sine, backend="eager")(torch.ones(4))
-    return listener.summary()
+    return _frames_since(before)
+
+
+def _frames_since(before: ev.CompilerSummary) -> tuple[int, int]:
+    after = listener.summary()
+    return after.frames_seen - before.frames_seen, after.frames_compiled - before.frames_compiled
 
 
 def disable() -> ev.CompilerSummary:
