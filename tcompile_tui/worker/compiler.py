@@ -165,6 +165,7 @@ class CompileSignals(logging.Handler):
         self._warnings = _WarningHandler(send)
         self._file_names: dict[int, str] = {}
         self._break_reasons: dict[str, str] = {}  # by compile id, of frames whose outcome is not told yet
+        self._frames_dropped = 0
         self._last_guard: str | None = None
         self._activity_ns: list[int] = []
         self._spent_s = 0.0
@@ -206,7 +207,7 @@ class CompileSignals(logging.Handler):
         frames, stats = _counters("frames"), _counters("stats")
         return CompilerSummary(
             frames_seen=frames.get("total", 0) if frames is not None else None,
-            frames_compiled=frames.get("ok", 0) if frames is not None else None,
+            frames_compiled=max(0, frames.get("ok", 0) - self._frames_dropped) if frames is not None else None,
             unique_graphs=stats.get("unique_graphs", 0) if stats is not None else None,
             disabled_by=disabled_by(),
             handler_s=self._spent_s,
@@ -326,7 +327,8 @@ class CompileSignals(logging.Handler):
         fail_type, fail_reason = get("fail_type"), get("fail_reason")
         break_reason = self._break_reasons.pop(compile_id or "", None)
         if break_reason and fail_type is None and get("guard_count") is None:
-            # Before torch 2.11 a frame dropped at a graph break counts as no failure; it only never gets guards.
+            # Before torch 2.11 a frame dropped at a graph break counts as compiled; it only never gets guards.
+            self._frames_dropped += 1
             fail_type, fail_reason = "SkipFrame", break_reason
         overhead_us = get("structured_logging_overhead_us")
         self._send(
