@@ -194,6 +194,7 @@ def _run_options(function: Any) -> Any:
     is_flag=True,
     help="Count the C++ headers, precompiled once per machine, as part of a cold start (CPU).",
 )
+@click.option("--fresh", is_flag=True, help="Start every process in a fresh interpreter; slower, for comparison.")
 @click.option("--explain", is_flag=True, help="Also ask torch._dynamo.explain, in a process of its own.")
 @click.option(
     "--keep-trace",
@@ -291,6 +292,7 @@ def _request(target: str, argv: tuple[str, ...], options: dict[str, Any]) -> Run
         extra_environment=_assignments(options["environment"]),
         keep_caches=options["keep_caches"],
         cold_headers=options["cold_headers"],
+        fresh=options["fresh"],
         explain=options["explain"],
         keep_trace=options["keep_trace"].absolute() if options["keep_trace"] is not None else None,
     )

@@ -119,6 +119,13 @@ class RunStarted(Event):
     device_name: str
 
 
+class StartMethod(str, enum.Enum):
+    """How a worker process came to be."""
+
+    FRESH = "fresh"  # an interpreter of its own
+    FORKED = "forked"  # from one that has imported torch and its compiler, and done nothing else
+
+
 @dataclass(frozen=True, kw_only=True)
 class PhaseStarted(Event):
     """A worker process starts; its records carry this record's `process`."""
@@ -128,6 +135,7 @@ class PhaseStarted(Event):
     mode: Mode | None = None
     pid: int
     limit_s: float
+    how: StartMethod = StartMethod.FRESH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,12 +222,15 @@ class RunEnded(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportsDone(Event):
-    """Seconds spent in importing, by what was imported; `compiler` is what only a compiled run pays."""
+    """Seconds spent in importing, by what was imported; `compiler` is what only a compiled run pays. In a forked
+    process those of the process it was forked from. `torch_s` None: the target imported torch, in its own seconds.
+    `environment_changed` names variables that the target changes and that torch reads when it is imported."""
 
     kind: ClassVar[str] = "imports_done"
-    torch_s: float
+    torch_s: float | None
     compiler_s: float | None = None
     target_s: float | None = None
+    environment_changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

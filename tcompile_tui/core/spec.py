@@ -335,7 +335,7 @@ class Job:
     `source_path` or `source_module` is what to import, `qualified_name` what to take from it, `import_root`
     the folder that goes first on sys.path. `run_start_ns` is the run's start on the monotonic clock, so that
     every process counts the same seconds. `cache_root` is the private folder that the compiler's caches must
-    lie in.
+    lie in. `target_first`: the target changes variables that torch reads when it is imported, so it comes first.
     """
 
     phase: Phase
@@ -353,6 +353,7 @@ class Job:
     pair_budget_s: float
     max_pairs: int
     eager_peak_bytes: int | None = None
+    target_first: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
 """A small process between supervisor and worker, so that nothing of a run outlives it.
 
     python -I -S guard.py --run-id ID --lifeline FD --status FD --pass-fds A,B -- EXE ARGS...
+    exec python -I -S guard.py --run-id ID --lifeline FD --status FD --adopt PID
 
-It starts the worker in a session of its own and waits. The supervisor holds the other end of the lifeline pipe:
+It starts the worker in a session of its own and waits; or it takes over a worker that this very process has forked
+before it became a guard (see worker/zygote.py). The supervisor holds the other end of the lifeline pipe:
 when that closes (the supervisor is done with the worker, or dead), everything that belongs to the run is killed.
 The same happens to what a worker leaves behind when it ends by itself. On the lifeline, `T` sends SIGTERM to the
 worker's group and `K` kills at once. The last act is one line of JSON on the status pipe:
@@ -11,7 +13,8 @@ worker's group and `K` kills at once. The last act is one line of JSON on the st
 
 `returncode` is negative for a signal; `reclaimed` counts killed processes besides the worker; `remaining` those
 that a SIGKILL did not end in time (stuck in the kernel); `error` is set, with returncode 127, when EXE did not
-start. TCOMPILE_TUI_RUN=ID must be in the environment; two guards with one id kill each other's workers.
+start. TCOMPILE_TUI_RUN=ID must be in the environment; two guards with one id kill each other's workers, unless one
+stands above the other.
 
 A script of its own, standard library only, few imports: it starts in about 20 ms and before every worker.
 """
@@ -36,7 +39,7 @@ _BOUND_S = 5.0
 
 
 class Guard:
-    """One worker: started by `start`, watched and reclaimed by `run`."""
+    """One worker: started by `start` or taken over by `adopt`, watched and reclaimed by `run`."""
 
     def __init__(self, run_id: str, lifeline: int) -> None:
         self._run_id = run_id
@@ -60,6 +63,10 @@ class Guard:
         )
         for fd in pass_fds:
             os.close(fd)  # so that its reader sees the end when the worker's copy is closed
+
+    def adopt(self, worker: int) -> None:
+        """Take over a child of this process. It may have ended already."""
+        self._worker = worker
 
     def run(self) -> dict[str, int | None]:
         """Wait until the worker ends or has to end, then leave nothing of the run."""
@@ -109,7 +116,8 @@ class Guard:
 
     def _belonging(self) -> set[int]:
         everything = {*reclaim.processes_of_run(self._run_id), *reclaim.descendants_of(os.getpid())}
-        return everything - {os.getpid(), os.getppid()}
+        everything -= reclaim.own_line()
+        return everything
 
     def _pause(self, seconds: float) -> None:
         if select.select([self._wakeup], [], [], seconds)[0]:
@@ -174,7 +182,7 @@ def main(arguments: list[str]) -> int:
         signal.signal(number, _nothing)
     with contextlib.suppress(OSError):
         os.setsid()
-    split = arguments.index("--")
+    split = arguments.index("--") if "--" in arguments else len(arguments)
     options = dict(zip(arguments[:split:2], arguments[1:split:2], strict=True))
     lifeline, status_fd = int(options["--lifeline"]), int(options["--status"])
     for fd in (lifeline, status_fd):
@@ -182,7 +190,10 @@ def main(arguments: list[str]) -> int:
     _become_subreaper()
     guard = Guard(options["--run-id"], lifeline)
     try:
-        guard.start(arguments[split + 1 :], [int(fd) for fd in options.get("--pass-fds", "").split(",") if fd])
+        if "--adopt" in options:
+            guard.adopt(int(options["--adopt"]))
+        else:
+            guard.start(arguments[split + 1 :], [int(fd) for fd in options.get("--pass-fds", "").split(",") if fd])
     except OSError as error:
         _report(status_fd, {"returncode": 127, "reclaimed": 0, "remaining": 0, "error": str(error)})
         return 1

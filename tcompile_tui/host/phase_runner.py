@@ -13,9 +13,10 @@ from tcompile_tui.core.pairs import LOOKS, enough
 from tcompile_tui.core.spec import EVERY_LOOP, Arm, Job
 from tcompile_tui.core.state import ProcessState, step_times
 from tcompile_tui.core.steady import SteadyGate
+from tcompile_tui.host.guarded import GuardReport
 from tcompile_tui.host.recorder import Recorder
 from tcompile_tui.host.stopping import Stop, StopRequest
-from tcompile_tui.host.workers import GuardReport, RecordsEnded, Worker
+from tcompile_tui.host.workers import RecordsEnded, Worker
 
 _POLL_S = 0.1
 # How long a worker may take to end a block after it was told to, before it is killed.
@@ -57,7 +58,13 @@ class PhaseRunner:
         job, recorder = self._job, self._recorder
         recorder.take(
             ev.stamp(
-                ev.PhaseStarted(phase=job.phase, mode=job.mode, pid=self._worker.pid, limit_s=self._limits.limit_s),
+                ev.PhaseStarted(
+                    phase=job.phase,
+                    mode=job.mode,
+                    pid=self._worker.pid,
+                    limit_s=self._limits.limit_s,
+                    how=self._worker.how,
+                ),
                 recorder.now_s(),
                 job.process,
             )

@@ -43,6 +43,17 @@ def descendants_of(ancestor: int) -> list[int]:
     return found
 
 
+def own_line() -> set[int]:
+    """This process and its ancestors, up to init."""
+    line: set[int] = {0, 1}
+    pid = os.getpid()
+    while pid not in line:
+        line.add(pid)
+        status = stat_fields(pid)
+        pid = int(status[1]) if status is not None else 0
+    return line
+
+
 def stat_fields(pid: int) -> list[bytes] | None:
     """The fields of /proc/PID/stat from `state` (the third) on; None when there is no such process."""
     return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split() or None
@@ -53,10 +64,10 @@ def sweep(
 ) -> tuple[set[int], set[int]]:
     """SIGKILL what `find` returns until it returns nothing, for at most `bound_s` seconds.
 
-    This process and its parent are never killed. `pause(seconds)` is called between rounds. Returns the
+    This process and its ancestors are never killed. `pause(seconds)` is called between rounds. Returns the
     processes that were killed, and those that were still there at the bound.
     """
-    spare = {0, 1, os.getpid(), os.getppid()}
+    spare = own_line()
     killed: set[int] = set()
     deadline = time.monotonic() + bound_s
     while left := set(find()) - spare:
@@ -68,7 +79,7 @@ def sweep(
 
 
 def kill_processes_of_run(run_id: str, spare: Collection[int] = ()) -> int:
-    """Kill every process of the run but `spare`, this process and its parent; return how many were killed.
+    """Kill every process of the run but `spare`, this process and its ancestors; return how many were killed.
 
     For a supervisor whose guard vanished. Blocks until they are gone, for at most 5 seconds.
     """

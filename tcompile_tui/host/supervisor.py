@@ -29,11 +29,11 @@ from tcompile_tui.host.devices import Device, choose_device
 from tcompile_tui.host.event_log import EventLog, read_events
 from tcompile_tui.host.interpreter import Interpreter, find_interpreter
 from tcompile_tui.host.phase_runner import PhaseLimits, PhaseRunner
+from tcompile_tui.host.process_start import ProcessStarter, Surroundings
 from tcompile_tui.host.recorder import Recorder
 from tcompile_tui.host.run_folder import COMPILE_TRACE_FILE, OutputLog, ProcessId, RunFolder, RunInfo, write_atomically
 from tcompile_tui.host.sampler import Sampler
 from tcompile_tui.host.stopping import Stop, StopRequest
-from tcompile_tui.host.workers import Worker
 
 _FULL_DISK_BYTES = 2 << 30
 
@@ -55,6 +55,7 @@ class RunRequest:
     cold_headers: bool = False
     explain: bool = False
     keep_trace: Path | None = None
+    fresh: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,17 @@ class _Run:
         self._mode_roots: dict[Mode, roots.PrivateRoot] = {}
         self._processes = 0
         self._worker_pid: int | None = None
+        self._starter = ProcessStarter(
+            Surroundings(
+                executable=prepared.interpreter.executable,
+                archive=self._archive,
+                run_id=self._run_id,
+                cwd=self._request.cwd,
+                device=prepared.device.kind,
+                on_output=self._output.write,
+            ),
+            notice=lambda text: recorder.notice("process-start", text),
+        )
 
     # ------------------------------------------------------------ the order of things
 
@@ -174,6 +186,9 @@ class _Run:
         roots.remove_leftovers()
         eager = self._run_phase(Phase.EAGER, None, self._new_root())
         if not eager.done or self._stop.level is not Stop.NO:
+            return
+        self._choose_process_start()
+        if self._stop.level is not Stop.NO:
             return
         if self._headers_must_be_built() and not self._run_preflight().done:
             return
@@ -243,18 +258,33 @@ class _Run:
 
     # ------------------------------------------------------------ one process
 
+    def _choose_process_start(self) -> None:
+        """Forking saves every further process the imports. Where it would measure something else: fresh ones."""
+        request = self._request
+        if request.fresh or request.cold_headers or request.keep_trace is not None:
+            option = "--fresh" if request.fresh else "--cold-headers" if request.cold_headers else "--keep-trace"
+            self._starter.stay_fresh(f"{option} asks for it")
+        elif self._target_first:
+            self._starter.stay_fresh(f"importing the target changes {', '.join(self._target_first)}")
+        else:
+            self._starter.open(self._environment(self._new_root()), self._go_on)
+
+    @property
+    def _target_first(self) -> tuple[str, ...]:
+        """Variables that the target changes and that torch reads when it is imported."""
+        eager = self._recorder.state.process_of(Phase.EAGER)
+        return eager.imports.environment_changed if eager is not None and eager.imports is not None else ()
+
+    def _go_on(self) -> bool:
+        """While something is waited for: keep the display alive."""
+        self._recorder.tick()
+        return self._stop.level is Stop.NO and self._left_s() > 0
+
     def _run_phase(
         self, phase: Phase, mode: Mode | None, root: roots.PrivateRoot, limit_s: float | None = None
     ) -> ProcessState:
         self._processes += 1
-        worker = Worker(
-            self._prepared.interpreter.executable,
-            self._archive,
-            self._run_id,
-            self._environment(root),
-            self._request.cwd,
-            self._output.write,
-        )
+        worker = self._starter.start(phase, self._environment(root))
         self._worker_pid = worker.pid
         sampler = Sampler(self._prepared.device.reader(lambda: self._worker_pid))
         limits = PhaseLimits(limit_s=max(1.0, limit_s if limit_s is not None else self._left_s()))
@@ -289,6 +319,7 @@ class _Run:
             pair_budget_s=self._effort.pairs_s,
             max_pairs=self._effort.max_pairs,
             eager_peak_bytes=peak.first_allocated_bytes if peak is not None else None,
+            target_first=bool(self._target_first),
         )
 
     def _environment(self, root: roots.PrivateRoot) -> dict[str, str]:
@@ -367,6 +398,7 @@ class _Run:
 
     def close(self) -> None:
         """Remove what is only of use during the run."""
+        self._starter.close()
         self._output.close()
         self._archive.unlink(missing_ok=True)
         if not self._request.keep_caches:

@@ -5,33 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 
 from tcompile_tui.core.codec import BadRecordError, decode_event
-from tcompile_tui.core.events import Event
+from tcompile_tui.core.events import Event, StartMethod
 from tcompile_tui.core.spec import FinishLoop, Job
 from tcompile_tui.core.wire import FrameDecoder, encode_frame
-from tcompile_tui.host.reclaim import RUN_VARIABLE, kill_processes_of_run
+from tcompile_tui.host.guarded import Guard, GuardedProcess, GuardEnds, GuardReport, spawn_guarded
 
-_GUARD = Path(__file__).with_name("guard.py")
 _CHUNK_BYTES = 1 << 18
-
-
-class GuardReport(msgspec.Struct, frozen=True):
-    """The guard's last word (see host/guard.py)."""
-
-    returncode: int
-    reclaimed: int = 0
-    remaining: int = 0
-    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -45,54 +33,58 @@ class RecordsEnded:
 Message: TypeAlias = Event | RecordsEnded | GuardReport
 
 
+class Start(Protocol):
+    """A way to start a worker."""
+
+    @property
+    def how(self) -> StartMethod: ...
+
+    def start(self, events: int, commands: int, ends: GuardEnds) -> Guard:
+        """Start it with its own ends of the pipes for records and commands. Raises OSError."""
+
+
+@dataclass(frozen=True)
+class FreshStart:
+    """In an interpreter of its own."""
+
+    executable: str
+    archive: Path
+    run_id: str
+    environment: Mapping[str, str]
+    cwd: Path
+    how: StartMethod = StartMethod.FRESH
+
+    def start(self, events: int, commands: int, ends: GuardEnds) -> Guard:
+        command = [self.executable, str(self.archive), str(events), str(commands)]
+        return spawn_guarded(command, (events, commands), self.run_id, self.environment, self.cwd, ends)
+
+
 class Worker:
-    """Start it on the main thread: the worker dies with the thread that started it.
+    """Start it on the main thread: the worker dies with the thread that started it. Raises OSError.
 
     Records, the end of records and the guard's report arrive in `messages`, in the order in which they came;
     threads read the pipes all the time, so that the worker never waits for us.
     """
 
-    def __init__(
-        self,
-        executable: str,
-        archive: Path,
-        run_id: str,
-        environment: Mapping[str, str],
-        cwd: Path,
-        on_output: Callable[[bytes], None],
-    ) -> None:
+    def __init__(self, start: Start, on_output: Callable[[bytes], None]) -> None:
         self.messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        self._run_id = run_id
+        self.how = start.how
         events_in, events_out = os.pipe()
         commands_in, self._commands = os.pipe()
-        lifeline_in, self._lifeline = os.pipe()
-        status_in, status_out = os.pipe()
-        output_in, output_out = os.pipe()
-        passed = (events_out, commands_in)
-        given_away = (*passed, lifeline_in, status_out, output_out)
         try:
-            self._guard = subprocess.Popen(
-                [
-                    sys.executable, "-I", "-S", str(_GUARD), "--run-id", run_id,
-                    "--lifeline", str(lifeline_in), "--status", str(status_out),
-                    "--pass-fds", ",".join(map(str, passed)),
-                    "--", executable, str(archive), *map(str, passed),
-                ],
-                pass_fds=(*passed, lifeline_in, status_out),
-                stdin=subprocess.DEVNULL, stdout=output_out, stderr=output_out,
-                env={**environment, RUN_VARIABLE: run_id}, cwd=cwd, start_new_session=True,
-            )  # fmt: skip
+            self._process = GuardedProcess(
+                lambda ends: start.start(events_out, commands_in, ends), on_output, self.messages.put
+            )
+        except BaseException:
+            os.close(events_in)
+            os.close(self._commands)
+            raise
         finally:
-            for fd in given_away:
-                os.close(fd)
-        self.pid = self._guard.pid
-        self._threads = [
-            threading.Thread(target=self._read_events, args=(events_in,), daemon=True),
-            threading.Thread(target=self._read_output, args=(output_in, on_output), daemon=True),
-            threading.Thread(target=self._read_status, args=(status_in,), daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+            os.close(events_out)
+            os.close(commands_in)
+        self.pid = self._process.pid
+        self._reader = threading.Thread(target=self._read_events, args=(events_in,), daemon=True)
+        self._reader.start()
 
     def send_job(self, job: Job) -> None:
         self._command(msgspec.json.encode(job))
@@ -108,24 +100,14 @@ class Worker:
 
     def kill(self) -> None:
         """End the worker and all it started, now."""
-        with contextlib.suppress(OSError):
-            os.write(self._lifeline, b"K")
+        self._process.kill()
 
     def close(self) -> None:
         """Leave nothing behind. Blocks until the guard has ended, at most some seconds."""
-        for fd in (self._lifeline, self._commands):
-            with contextlib.suppress(OSError):
-                os.close(fd)
-        try:
-            self._guard.wait(timeout=12)
-        except subprocess.TimeoutExpired:
-            self._guard.kill()
-            self._guard.wait()
-        kill_processes_of_run(self._run_id)
-        for thread in self._threads:
-            thread.join(timeout=2)
-
-    # ------------------------------------------------------------ reader threads
+        with contextlib.suppress(OSError):
+            os.close(self._commands)
+        self._process.close()
+        self._reader.join(timeout=2)
 
     def _read_events(self, fd: int) -> None:
         decoder, unreadable = FrameDecoder(), 0
@@ -143,17 +125,3 @@ class Worker:
                 if not chunk:
                     break
         self.messages.put(RecordsEnded(unreadable, decoder.skipped_bytes))
-
-    def _read_output(self, fd: int, on_output: Callable[[bytes], None]) -> None:
-        with open(fd, "rb", buffering=0) as pipe:
-            while chunk := pipe.read(_CHUNK_BYTES):
-                on_output(chunk)
-
-    def _read_status(self, fd: int) -> None:
-        with open(fd, "rb") as pipe:
-            line = pipe.readline()
-        try:
-            report = msgspec.json.decode(line, type=GuardReport)
-        except msgspec.DecodeError:
-            report = GuardReport(returncode=self._guard.wait(), error="the process that guards the worker was killed")
-        self.messages.put(report)

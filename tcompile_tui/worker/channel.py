@@ -22,12 +22,14 @@ class Channel:
     """Sends records from any thread; reads the job and, between blocks, commands.
 
     The supervisor drains the pipe all the time, so a write waits at most for a scheduling slice. It is still
-    never done inside a timed block.
+    never done inside a timed block. The job comes on `job_fd`, or else as the first command.
     """
 
-    def __init__(self, event_fd: int, command_fd: int) -> None:
+    def __init__(self, event_fd: int, command_fd: int, job_fd: int | None = None) -> None:
         self._event_fd = event_fd
         self._command_fd = command_fd
+        self._job_fd = command_fd if job_fd is None else job_fd
+        self._job_body: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._decoder = FrameDecoder()
         self._finished_loops: set[int] = set()
@@ -40,13 +42,24 @@ class Channel:
     def read_job(self) -> Job:
         """Wait for the first frame and read it as the job."""
         while True:
-            chunk = _read(self._command_fd, 1 << 16)
+            chunk = _read(self._job_fd, 1 << 16)
             if not chunk:
                 raise EOFError("the supervisor closed the command pipe before it sent a job")
             for payload in self._decoder.feed(chunk):
-                job = job_from_json(json.loads(payload))
+                self._job_body = json.loads(payload)
+                job = job_from_json(self._job_body)
                 self.run_start_ns, self.process = job.run_start_ns, job.process
                 return job
+
+    def hand_over(self, changes: dict[str, Any]) -> tuple[int, int, int]:
+        """Descriptors for a program that this process is about to execute: records, commands, and the job with some
+        of its fields changed."""
+        job_fd = os.memfd_create("job")
+        _write(job_fd, encode_frame(json.dumps({**self._job_body, **changes}).encode()))
+        os.lseek(job_fd, 0, os.SEEK_SET)
+        for fd in (self._event_fd, self._command_fd, job_fd):
+            os.set_inheritable(fd, True)
+        return self._event_fd, self._command_fd, job_fd
 
     def now_s(self) -> float:
         """Seconds since the start of the run."""
@@ -72,12 +85,6 @@ class Channel:
             for payload in self._decoder.feed(chunk):
                 self._finished_loops.add(int(json.loads(payload)["loop"]))
         return loop in self._finished_loops or EVERY_LOOP in self._finished_loops
-
-
-def descriptors_from_argv(argv: list[str]) -> tuple[int, int]:
-    """(event_fd, command_fd) as the supervisor passed them."""
-    event_fd, command_fd = argv[1:3]
-    return int(event_fd), int(command_fd)
 
 
 def job_from_json(body: dict[str, Any]) -> Job:

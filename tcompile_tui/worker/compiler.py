@@ -115,6 +115,20 @@ def stop_compile_workers() -> None:
         pass  # the guard ends what is left
 
 
+def warm_pool_as_import_does() -> None:
+    """Before torch 2.9 importing Inductor starts its pool of compile processes, so that it is up when it is needed.
+    No fork inherits it; newer versions start it at the first compile."""
+    try:
+        from torch._inductor import async_compile
+
+        if hasattr(async_compile, "maybe_warm_pool") or os.environ.get("TORCH_WARM_POOL", "1") != "1":
+            return
+        if os.environ.get("TORCH_TNT_IN_USE", "0") != "1" and async_compile.has_triton_package():
+            async_compile.AsyncCompile.warm_pool()
+    except Exception:
+        pass  # then it starts with the first compile
+
+
 def explain(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explained:
     """Dynamo's own account of one call. Runs the model and resets Dynamo, so a process that measures must not."""
     import torch._dynamo

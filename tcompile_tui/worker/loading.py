@@ -13,23 +13,29 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from types import ModuleType
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from ..core.spec import Job, Task
 from .failures import StageError
+from .imports import ImportedTooLateError, watched_environment
+
+if TYPE_CHECKING:
+    import torch  # here only in functions: a target may have to be imported before it
 
 MODEL_SEED = 20_240_229
 
 
 @dataclass(frozen=True)
 class UserFile:
-    """The imported target and the hooks it may define (see the README): all optional."""
+    """The imported target and the hooks it may define (see the README): all optional. `environment_changed` names
+    what its import changed of the variables that torch reads when it is imported."""
 
     module: ModuleType
     entry: Any
+    import_s: float = 0.0
+    environment_changed: tuple[str, ...] = ()
 
     def hook(self, name: str) -> Callable[..., Any] | None:
         found = getattr(self.module, name, None)
@@ -38,6 +44,8 @@ class UserFile:
     @property
     def loss(self) -> Callable[[Any], Any] | None:
         """`loss(output)`. One that needs a target too belongs to the file's own training loop."""
+        import torch
+
         found = self.hook("loss")
         try:
             inspect.signature(found.forward if isinstance(found, torch.nn.Module) else found).bind(None)  # type: ignore[arg-type]
@@ -55,23 +63,29 @@ class UserFile:
 
 
 def import_user_file(job: Job) -> UserFile:
-    """Import the target with its own folder first on sys.path and its own sys.argv. Raises StageError."""
+    """Import the target with its own folder first on sys.path and its own sys.argv. Raises StageError, and
+    ImportedTooLateError where it should have been imported before torch."""
     sys.path.insert(0, job.import_root)
     if job.source_path is not None:
         # Last, for scripts inside a package that import their neighbours by bare names.
         sys.path.append(str(Path(job.source_path).parent))
     sys.argv = [job.source_path or job.qualified_name, *job.argv]
     where = job.source_path or job.source_module or ""
-    try:
-        module = _import_module(job)
-    except SystemExit as error:
-        raise _left_at_import(error, where) from error
+    started = perf_counter()
+    with watched_environment() as changed:
+        try:
+            module = _import_module(job)
+        except SystemExit as error:
+            raise _left_at_import(error, where) from error
+    import_s = perf_counter() - started
+    if changed() and not job.target_first:
+        raise ImportedTooLateError(changed())
     entry: Any = module
     for part in job.qualified_name.split("."):
         if not hasattr(entry, part):
             raise StageError(f"{where} has no '{job.qualified_name}'")
         entry = getattr(entry, part)
-    return UserFile(module, entry)
+    return UserFile(module, entry, import_s, changed())
 
 
 def _import_module(job: Job) -> ModuleType:
@@ -101,6 +115,8 @@ def _left_at_import(error: SystemExit, where: str) -> StageError:
 
 def seed_everything(seed: int) -> None:
     """The same random numbers for every process and both arms."""
+    import torch
+
     random.seed(seed)
     torch.manual_seed(seed)
     numpy = sys.modules.get("numpy")
@@ -110,6 +126,8 @@ def seed_everything(seed: int) -> None:
 
 def build_model(user: UserFile, job: Job) -> torch.nn.Module:
     """Call the class or factory without arguments, identically initialised in every process."""
+    import torch
+
     seed_everything(MODEL_SEED)
     entry = user.entry
     if isinstance(entry, torch.nn.Module):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import Any
 
 import torch
@@ -13,6 +12,7 @@ from . import compiler
 from .bench import Bench, Stage, open_device, prepare, second_copy, worker_facts
 from .channel import Channel
 from .compare import compare_snapshots, snapshot_outputs
+from .imports import Imports
 from .inputs import Batch, clone_batch
 from .loading import import_user_file, seed_everything
 from .loop import STEP_SEED, Loop, run_pairs
@@ -23,25 +23,31 @@ from .timing import make_timer
 _OTHER_STEP_SEED = 12
 
 
-def run_phase(job: Job, channel: Channel, stage: Stage, torch_s: float) -> None:
+def run_phase(job: Job, channel: Channel, stage: Stage, imports: Imports) -> None:
     """Run the job's phase. Whatever it raises is described by the caller with `stage`."""
     compiler_s = None
     if job.phase is not Phase.EAGER:
-        compiler_s = compiler.import_compiler()
+        compiler_s = compiler.import_compiler() if imports.compiler_s is None else imports.compiler_s
         compiler.assert_private_caches(job.cache_root)
     signals = compiler.CompileSignals(channel.send)
     capabilities = signals.attach()
     device = open_device(job)
     channel.send(worker_facts(device, capabilities))
     if job.phase is Phase.PREFLIGHT:
-        channel.send(ImportsDone(torch_s=torch_s, compiler_s=compiler_s))
+        channel.send(ImportsDone(torch_s=imports.torch_s, compiler_s=compiler_s))
         stage.name, stage.compiled = "preflight compile", True
         _compile_one_op(device)
         return
     stage.name = "import"
-    started = perf_counter()
-    user = import_user_file(job)
-    channel.send(ImportsDone(torch_s=torch_s, compiler_s=compiler_s, target_s=perf_counter() - started))
+    user = imports.target or import_user_file(job)
+    channel.send(
+        ImportsDone(
+            torch_s=imports.torch_s,
+            compiler_s=compiler_s,
+            target_s=user.import_s,
+            environment_changed=user.environment_changed,
+        )
+    )
     signals.register_callbacks()
     task = user.task(job.spec.task)
     bench = Bench(job, channel, signals, stage, user, device, make_timer(device), task)

@@ -20,7 +20,7 @@ from tcompile_tui.host.event_log import EventLog, read_events
 from tcompile_tui.host.phase_runner import PhaseLimits, PhaseRunner
 from tcompile_tui.host.recorder import Recorder
 from tcompile_tui.host.stopping import StopRequest
-from tcompile_tui.host.workers import Worker
+from tcompile_tui.host.workers import FreshStart, Worker
 
 AnyEvent = TypeVar("AnyEvent", bound=Event)
 _OUTPUT_KEPT_BYTES = 1 << 20
@@ -73,11 +73,13 @@ def run_phase(
             warmup_budget_s=warmup_s, pair_budget_s=0.5, max_pairs=8,
         )  # fmt: skip
         worker = Worker(
-            sys.executable,
-            build_worker_archive(folder / "worker.zip"),
-            secrets.token_hex(8),
-            {**os.environ, **(environment or {}), **root.environment},
-            folder,
+            FreshStart(
+                sys.executable,
+                build_worker_archive(folder / "worker.zip"),
+                secrets.token_hex(8),
+                {**os.environ, **(environment or {}), **root.environment},
+                folder,
+            ),
             output.write,
         )
         process = PhaseRunner(worker, job, PhaseLimits(_LIMIT_S), recorder, StopRequest()).run(list)
