@@ -109,11 +109,16 @@ def _model_facts(bench: Bench, model: torch.nn.Module, batches: list[Batch]) -> 
         training=bench.training,
         inputs=describe_inputs(batches[0]),
         input_batches=len(batches),
-        optimizer="AdamW lr 0" if bench.training else None,
+        optimizer=_optimizer_text(bench) if bench.training else None,
         loss=("the file's loss()" if bench.user.loss else "mean square") if bench.training else None,
         forward_file=forward_file,
         forward_line=forward_line,
     )
+
+
+def _optimizer_text(bench: Bench) -> str:
+    micro_batches = bench.job.spec.accumulate
+    return "AdamW lr 0" + (f", {micro_batches} micro-batches a step" if micro_batches > 1 else "")
 
 
 def _place_of(code: Callable[..., Any] | type) -> tuple[str | None, int | None]:

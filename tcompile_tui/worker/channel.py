@@ -94,6 +94,7 @@ def job_from_json(body: dict[str, Any]) -> Job:
         plan=Plan(**spec["plan"]),
         preset=Preset(spec["preset"]),
         budget_s=spec["budget_s"],
+        accumulate=spec["accumulate"],
     )
     return Job(
         **{
