@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import tcompile_tui
+from tcompile_tui.cli_caches import caches
 
 if TYPE_CHECKING:
     from tcompile_tui.core.spec import RunSpec
@@ -39,16 +40,19 @@ def main() -> None:
     `tcompile-tui [TARGET]` opens the application; TARGET is path/file.py, path/file.py:Name or
     package.module:Name.
     """
+    from tcompile_tui.config import load_config
+
+    for problem in load_config().problems:
+        click.echo(f"warning: {problem}", err=True)
 
 
 @main.command(hidden=True)
 @click.argument("target", required=False)
 def app(target: str | None) -> None:
     """Open the application."""
-    from tcompile_tui.paths import default_runs_dir
-    from tcompile_tui.ui.app import TCompileApp
+    from tcompile_tui.ui.start import open_app
 
-    _open(TCompileApp(default_runs_dir(), target=target))
+    open_app(target)
 
 
 @main.command()
@@ -80,11 +84,10 @@ def decide(run_folder: str, as_json: bool) -> None:
 )
 def replay(run_folder: str, speed: float) -> None:
     """Watch a recorded run again. RUN is a run folder, or its name as `tcompile-tui runs` lists it."""
-    from tcompile_tui.paths import default_runs_dir
-    from tcompile_tui.ui.app import TCompileApp
     from tcompile_tui.ui.feeds import ReplayFeed
+    from tcompile_tui.ui.start import open_app
 
-    _open(TCompileApp(default_runs_dir(), feed=ReplayFeed(_recorded(run_folder), speed=speed)))
+    open_app(feed=ReplayFeed(_recorded(run_folder), speed=speed))
 
 
 @main.command()
@@ -93,13 +96,12 @@ def replay(run_folder: str, speed: float) -> None:
 )
 def demo(speed: float) -> None:
     """Watch a real run that was recorded on an H200; needs neither GPU nor torch."""
-    from tcompile_tui.paths import default_runs_dir
-    from tcompile_tui.ui.app import TCompileApp
     from tcompile_tui.ui.demo import unpacked_demo
     from tcompile_tui.ui.feeds import ReplayFeed
+    from tcompile_tui.ui.start import open_app
 
     with unpacked_demo() as path:
-        _open(TCompileApp(default_runs_dir(), feed=ReplayFeed(path, speed=speed)))
+        open_app(feed=ReplayFeed(path, speed=speed))
 
 
 def _recorded(run: str) -> Path:
@@ -111,14 +113,6 @@ def _recorded(run: str) -> Path:
     if path is None:
         _fail(f"{run} is no run folder and no run in {default_runs_dir()}; see tcompile-tui runs", 2)
     return path.absolute()
-
-
-def _open(application: Any) -> None:
-    """Textual draws on stderr, so that is what has to be a terminal."""
-    if not sys.__stderr__ or not sys.__stderr__.isatty():
-        _fail("the application needs a terminal; use `tcompile-tui run` in scripts", 2)
-    application.run()
-    raise SystemExit(application.return_code or 0)
 
 
 def _run_options(function: Any) -> Any:
@@ -188,17 +182,21 @@ def run(target: str, argv: tuple[str, ...], **options: Any) -> None:
     Exit status: 0 a decision was reached, 2 bad input, 3 the model fails in eager, 4 torch.compile cannot run
     here, 5 stopped before a decision, 6 the run failed.
     """
+    from tcompile_tui.config import load_config
     from tcompile_tui.core.spec import SpecError
     from tcompile_tui.host.interpreter import InterpreterError
     from tcompile_tui.host.supervisor import prepare
 
+    config = load_config()
+    from_config = not options["python"] and config.python is not None
+    options["python"] = options["python"] or config.python
     try:
         request = _request(target, argv, options)
         prepared = prepare(request)
     except SpecError as error:
         _fail(str(error), 2)
     except InterpreterError as error:
-        _fail(str(error), 2 if options["python"] else 4)
+        _fail(config.complaint("python", str(error)) if from_config else str(error), 2 if options["python"] else 4)
     _execute(prepared, options["json_path"])
 
 
@@ -336,6 +334,27 @@ def runs(runs_dir: Path | None, prune: bool, days: float) -> None:
         )
     if not found:
         click.echo(f"no runs in {folder}")
+
+
+@main.command()
+def config() -> None:
+    """Show the defaults that config.toml sets, and where it lies."""
+    from tcompile_tui.config import KEYS, load_config
+
+    found = load_config()
+    click.echo(f"{found.path}" + ("" if found.path.exists() else " (there is none)"))
+    for key in KEYS:
+        click.echo(f"  {key:<14}{_setting_text(getattr(found, key))}")
+    raise SystemExit(2 if found.problems else 0)
+
+
+def _setting_text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_setting_text, value))
+    return "not set" if value is None else str(getattr(value, "value", value))
+
+
+main.add_command(caches)
 
 
 def _fail(message: str, status: int) -> NoReturn:

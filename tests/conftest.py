@@ -1,4 +1,4 @@
-"""Shared by all tests: private places for run folders, so that no test touches the user's."""
+"""Shared by all tests: private places for run folders and settings, so that no test touches the user's."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _private_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs go to a temporary folder. Precompiled headers stay shared: they cost 20 s a time."""
+    """Runs and settings go to temporary folders. Precompiled headers stay shared: they cost 20 s a time."""
     monkeypatch.setenv("TCOMPILE_TUI_RUNS_DIR", str(tmp_path_factory.mktemp("runs")))
+    monkeypatch.setenv("TCOMPILE_TUI_CONFIG", str(tmp_path_factory.mktemp("config") / "config.toml"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
 
 
 @pytest.fixture

@@ -30,28 +30,44 @@ def extra_cost_ns(warmup_steps_ns: Sequence[int], steady_step_ns: float) -> floa
     return sum(warmup_steps_ns) - len(warmup_steps_ns) * steady_step_ns
 
 
-def break_even(extra_costs_s: Sequence[float], gain: TimeGain) -> BreakEven:
+@dataclass(frozen=True)
+class Cost:
+    """Time spent on starts beyond their steps, with its standard error."""
+
+    mean_s: float
+    standard_error_s: float
+
+
+def start_cost(extra_costs_s: Sequence[float]) -> Cost:
+    """One start's extra cost of compiling over eager, in seconds, from the starts that were measured.
+
+    With one to three of them their spread says little, so its relative variance is shrunk to a prior.
+    """
+    n, mean = len(extra_costs_s), fmean(extra_costs_s)
+    own = (stdev(extra_costs_s) / mean) ** 2 if n > 1 and mean else 0.0
+    variance = (_PRIOR_WEIGHT * _PRIOR_COST_SPREAD**2 + (n - 1) * own) / (_PRIOR_WEIGHT + n - 1)
+    return Cost(mean, abs(mean) * math.sqrt(variance / n))
+
+
+def cost_of_starts(kinds: Sequence[tuple[int, Cost]]) -> Cost:
+    """Of so many starts of each kind. Starts of one kind share what is not known of their mean."""
+    return Cost(
+        sum(number * cost.mean_s for number, cost in kinds),
+        math.hypot(*(number * cost.standard_error_s for number, cost in kinds)),
+    )
+
+
+def break_even(cost: Cost, gain: TimeGain) -> BreakEven:
     """N* = C / (e - c) with Fieller's interval for a ratio of independent means (Fieller 1954).
 
-    `extra_costs_s`: one or more starts' extra cost of compiling over eager, in seconds; `gain`: time saved by one
-    step. With one to three starts their spread says little, so it is shrunk to a prior.
+    `cost`: what all starts cost; `gain`: time saved by one step.
     """
-    cost, saved = fmean(extra_costs_s), gain.mean_ns / 1e9
-    saved_error = gain.standard_error_ns / 1e9
-    if cost <= 0:
+    saved, saved_error = gain.mean_ns / 1e9, gain.standard_error_ns / 1e9
+    if cost.mean_s <= 0:
         return BreakEven(0.0, 0.0, 0.0) if saved >= 0 else BreakEven(None, 0.0, None)
-    steps = cost / saved if saved > 0 else None
+    steps = cost.mean_s / saved if saved > 0 else None
     g = (_Z_95 * saved_error / saved) ** 2 if saved > 0 else math.inf
     if steps is None or g >= 1:
         return BreakEven(steps, 0.0, None)  # the gain cannot be told from none
-    cost_error = _cost_error(extra_costs_s)
-    half = _Z_95 / saved * math.sqrt(cost_error**2 * (1 - g) + (steps * saved_error) ** 2)
+    half = _Z_95 / saved * math.sqrt(cost.standard_error_s**2 * (1 - g) + (steps * saved_error) ** 2)
     return BreakEven(steps, max(0.0, (steps - half) / (1 - g)), (steps + half) / (1 - g))
-
-
-def _cost_error(costs_s: Sequence[float]) -> float:
-    """Standard error of the mean cost."""
-    n, mean = len(costs_s), fmean(costs_s)
-    own = (stdev(costs_s) / mean) ** 2 if n > 1 else 0.0
-    variance = (_PRIOR_WEIGHT * _PRIOR_COST_SPREAD**2 + (n - 1) * own) / (_PRIOR_WEIGHT + n - 1)
-    return mean * math.sqrt(variance / n)

@@ -250,6 +250,14 @@ class CompileLog:
             self.frames[frame.compile_id] = replace(
                 frame, ended_s=event.t_s, fail_type=event.fail_type, fail_reason=event.fail_reason
             )
+        if event.fail_type and event.compile_id:
+            self._mark_dropped(event.compile_id)
+
+    def _mark_dropped(self, compile_id: str) -> None:
+        """Not every torch says at the break itself that the frame runs eager from now on."""
+        for key, site in self.break_sites.items():
+            if site.first.compile_id == compile_id:
+                self.break_sites[key] = replace(site, first=replace(site.first, frame_dropped=True))
 
     @apply.register
     def _limit(self, event: ev.RecompileLimitHit) -> None:

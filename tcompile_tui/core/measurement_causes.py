@@ -9,7 +9,7 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Agreement
 from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.results import ModeResult
-from tcompile_tui.core.spec import Phase, Preset
+from tcompile_tui.core.spec import Phase
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import percent, plural, ratio, size
 
@@ -90,12 +90,12 @@ def _noise(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
                 f"{result.mode.value}: the second start found nothing in the compile caches",
                 evidence=f"{plural(result.warm_cache_misses, 'miss')}, no hit",
             )
-    if compared and state.run is not None and state.run.spec.preset in (Preset.QUICK, Preset.SMOKE):
+    if any(result.speedup is not None and result.speedup.one_process for result in compared):
         yield Finding(
             "one-process",
             Severity.NOTE,
             "one process was measured: another process of the same program may differ by about 1 %",
-            advice="use --preset thorough for small gains",
+            advice="use --preset standard or thorough for small gains",
         )
 
 

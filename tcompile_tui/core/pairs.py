@@ -23,10 +23,14 @@ EQUIVALENCE = 0.02
 _TRIM = 0.10
 _LEVEL = 0.95
 # On simulated GPU and host noise with the looks above, a nominal 95 % interval then covers 94 to 98 %.
-_STANDARD_ERROR_FACTOR = 1.25
+STANDARD_ERROR_FACTOR = 1.25
 _MAX_AUTOCORRELATION = 0.9
+_MEDIAN_ERROR = 1.2533  # standard error of a median, in those of a mean
+# Small, because every mode and process of a run is asked.
+_DRIFT_LEVEL = 0.999
+_DRIFT_THAT_MATTERS = 0.01
 # Detectable with a power of 80 % at the 5 % level.
-_DETECTABLE_STANDARD_ERRORS = 2.8
+DETECTABLE_STANDARD_ERRORS = 2.8
 _STOP_HALF_WIDTH = 0.01
 _STOP_SHARE_OF_EFFECT = 0.25
 
@@ -65,7 +69,8 @@ def make_pair(eager_steps_ns: Sequence[int], compiled_steps_ns: Sequence[int], l
 @dataclass(frozen=True)
 class SpeedupInterval:
     """eager time / compiled time with its 95 % interval. `half_width`, `standard_error` and `lag1` are those of
-    the logarithm; `smallest_detectable` is the relative difference that this many pairs could have seen."""
+    the logarithm; `degrees` are those of Student's t behind it; `smallest_detectable` is the relative difference that
+    this many pairs could have seen."""
 
     value: float
     lo: float
@@ -74,6 +79,7 @@ class SpeedupInterval:
     standard_error: float
     lag1: float
     pairs: int
+    degrees: int
     smallest_detectable: float
 
 
@@ -111,8 +117,9 @@ def paired_interval(log_ratios: Sequence[float]) -> SpeedupInterval | None:
     winsorized = _winsorize(log_ratios, trimmed)
     lag1 = _autocorrelation(winsorized)
     error = stdev(winsorized) / ((1 - 2 * trimmed / n) * math.sqrt(n))
-    error *= math.sqrt((1 + lag1) / (1 - lag1)) * _STANDARD_ERROR_FACTOR
-    half_width = student_t_quantile(0.5 + _LEVEL / 2, n - 2 * trimmed - 1) * error
+    error *= math.sqrt((1 + lag1) / (1 - lag1)) * STANDARD_ERROR_FACTOR
+    degrees = n - 2 * trimmed - 1
+    half_width = student_t_quantile(0.5 + _LEVEL / 2, degrees) * error
     return SpeedupInterval(
         value=math.exp(middle),
         lo=math.exp(middle - half_width),
@@ -121,7 +128,8 @@ def paired_interval(log_ratios: Sequence[float]) -> SpeedupInterval | None:
         standard_error=error,
         lag1=lag1,
         pairs=n,
-        smallest_detectable=_DETECTABLE_STANDARD_ERRORS * error,
+        degrees=degrees,
+        smallest_detectable=DETECTABLE_STANDARD_ERRORS * error,
     )
 
 
@@ -157,14 +165,24 @@ def paired_time_gain(pairs: Sequence[Pair]) -> TimeGain | None:
 
 
 def drifted(log_ratios: Sequence[float]) -> bool:
-    """Did the ratio itself move between the first and the second half, by more than 1 % and 3 standard errors?"""
+    """Did the ratio itself move between the first and the second half, by more than 1 % and more than noise moves it?
+
+    Difference of the halves' medians against its standard error, from the winsorized deviations inside the halves,
+    widened like the interval for their autocorrelation; Student's t at _DRIFT_LEVEL.
+    """
     n = len(log_ratios)
     if n < 2 * MIN_PAIRS_FOR_INTERVAL:
         return False
-    halves = [list(log_ratios[: n // 2]), list(log_ratios[n // 2 :])]
-    error = math.hypot(*(stdev(half) / math.sqrt(len(half)) for half in halves))
-    moved = abs(median(halves[0]) - median(halves[1]))
-    return moved > max(0.01, 3 * 1.2533 * error)
+    halves = [log_ratios[: n // 2], log_ratios[n // 2 :]]
+    middles = [median(half) for half in halves]
+    deviations = [value - middle for half, middle in zip(halves, middles) for value in half]
+    trimmed = int(_TRIM * n)
+    winsorized = _winsorize(deviations, trimmed)
+    lag1 = _autocorrelation(winsorized, means=2)
+    independent = n * (1 - lag1) / (1 + lag1)  # as many independent pairs would know as much
+    error = _MEDIAN_ERROR * stdev(winsorized) / (1 - 2 * trimmed / n) * 2 / math.sqrt(independent)
+    limit = student_t_quantile(_DRIFT_LEVEL, max(1, int(independent) - 2)) * error
+    return abs(middles[0] - middles[1]) > max(_DRIFT_THAT_MATTERS, limit)
 
 
 def student_t_quantile(probability: float, degrees: int) -> float:
@@ -203,9 +221,10 @@ def _winsorize(values: Sequence[float], trimmed: int) -> list[float]:
     return [min(high, max(low, value)) for value in values]
 
 
-def _autocorrelation(values: Sequence[float]) -> float:
-    """Lag-1, not below 0, with the bias of short series taken out."""
-    n = len(values)
+def _autocorrelation(values: Sequence[float], means: int = 1) -> float:
+    """Lag-1, not below 0, with the bias of a short series, out of which `means` means were taken, taken out
+    (Kendall 1954)."""
+    n = len(values) / means
     mean = fmean(values)
     power = sum((value - mean) ** 2 for value in values)
     if not power:

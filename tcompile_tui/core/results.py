@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from tcompile_tui.core import events as ev
-from tcompile_tui.core.accuracy import Accuracy, judge
-from tcompile_tui.core.breakeven import BreakEven, break_even, extra_cost_ns
+from tcompile_tui.core.accuracy import Accuracy, Agreement, judge
+from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, extra_cost_ns, start_cost
 from tcompile_tui.core.compile_log import CompilePart
-from tcompile_tui.core.pairs import SpeedupInterval, TimeGain, drifted, paired_time_gain
-from tcompile_tui.core.spec import Arm, Mode, Phase
+from tcompile_tui.core.course import Course, course_of
+from tcompile_tui.core.pairs import Pair, SpeedupInterval, TimeGain, drifted, paired_time_gain
+from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts
+from tcompile_tui.core.spread import MeanSpeedup, between_processes, mean_speedup, mean_time_gain
 from tcompile_tui.core.state import ArmSteps, ProcessState, RunState
-from tcompile_tui.core.steady import SKIPPED_AFTER_COMPILE
+from tcompile_tui.core.steady import SKIPPED_AFTER_COMPILE, level_held
 
 # A pair is clean when the timing thread had the CPU nearly all of the time.
 _MAX_LOST_SHARE = 0.03
@@ -22,6 +24,8 @@ _MIN_CLEAN_SHARE = 0.5
 # An arm waits for the host when issuing its steps takes nearly all of their time, for the device when it does not.
 _HOST_BOUND_SHARE = 0.9
 _DEVICE_BOUND_SHARE = 0.7
+# More of an accepted window than this say nothing more, and a screen asks often.
+_JUDGED_STEPS = 512
 
 
 class ModeStatus(str, enum.Enum):
@@ -36,13 +40,14 @@ class ModeStatus(str, enum.Enum):
 
 @dataclass(frozen=True)
 class StartCost:
-    """One start of the compiled program. `total_s`: compiler import and warm-up beyond the steady step time.
-    `extra_s`: the same, without what an eager start costs. `logging_s`, what listening to the compiler cost, is in
+    """Starts of the compiled program. `total_s`: compiler import and warm-up beyond the steady step time, the mean.
+    `extra`: the same, without what an eager start costs. `logging_s`, what listening to the compiler cost, is in
     neither."""
 
     total_s: float
-    extra_s: float
+    extra: Cost
     logging_s: float = 0.0
+    starts: int = 1
 
 
 @dataclass(frozen=True)
@@ -72,12 +77,13 @@ class HostDependence:
 
 @dataclass(frozen=True)
 class ModeResult:
-    """One mode's facts; None where the run did not get that far."""
+    """One mode's facts; None where the run did not get that far. Figures of the comparison are those of the average
+    warm process: `speedup` and `gain` hold what differs between processes, step times are means over processes."""
 
     mode: Mode
     status: ModeStatus
     reason: str = ""
-    speedup: SpeedupInterval | None = None
+    speedup: MeanSpeedup | None = None
     gain: TimeGain | None = None
     eager_ms: float | None = None
     compiled_ms: float | None = None
@@ -105,84 +111,117 @@ class ModeResult:
     cudagraph_recordings: int | None = None
     forward_compile_s: Mapping[CompilePart, float] = field(default_factory=dict)
     backward_compile_s: Mapping[CompilePart, float] = field(default_factory=dict)
+    course: Course | None = None
 
 
 def mode_result(state: RunState, mode: Mode) -> ModeResult:
     """Everything that the records tell about one mode."""
-    cold, warm = state.process_of(Phase.COLD, mode), state.process_of(Phase.WARM, mode)
+    colds, warm = state.processes_of(Phase.COLD, mode), state.processes_of(Phase.WARM, mode)
+    cold = colds[0] if colds else None
+    first_warm = warm[0] if warm else None
     eager = state.process_of(Phase.EAGER)
     status, reason = _status(cold, warm)
     eager_arm = eager.arms.get(Arm.EAGER) if eager is not None else None
-    cold_start = _start_cost(cold, eager_arm)
-    warm_start = _start_cost(warm, eager_arm)
-    pairs = warm.pairs if warm is not None else []
-    gain = paired_time_gain(pairs)
+    cold_start = _start_cost(colds, eager_arm)
+    warm_start = _start_cost(warm[:1], eager_arm)  # later ones find what the first one left
+    between = between_processes([_intervals(state.processes_of(Phase.WARM, each)) for each in state.modes])
+    speedup = mean_speedup(_intervals(warm), between, len(state.modes))
+    compiled_mean_ms = _step_ms(warm, lambda pair: pair.compiled_mean_ns, fmean)
+    gains = [gain for process in warm if (gain := paired_time_gain(process.pairs)) is not None]
+    gain = mean_time_gain(gains, 1e6 * compiled_mean_ms, between) if compiled_mean_ms is not None else None
     compile_log = cold.compile if cold is not None else None
-    log_ratios = [pair.log_ratio for pair in pairs]
     training = bool(cold and cold.model and cold.model.training)
-    lost = [pair.lost_share > _MAX_LOST_SHARE for pair in pairs if pair.lost_share is not None]
+    lost = [pair.lost_share > _MAX_LOST_SHARE for p in warm for pair in p.pairs if pair.lost_share is not None]
     return ModeResult(
         mode=mode,
         status=status,
         reason=reason,
-        speedup=warm.interval if warm is not None else None,
+        speedup=speedup,
         gain=gain,
-        eager_ms=median(pair.eager_ns for pair in pairs) / 1e6 if pairs else None,
-        compiled_ms=median(pair.compiled_ns for pair in pairs) / 1e6 if pairs else None,
-        eager_mean_ms=fmean(pair.eager_mean_ns for pair in pairs) / 1e6 if pairs else None,
-        compiled_mean_ms=fmean(pair.compiled_mean_ns for pair in pairs) / 1e6 if pairs else None,
+        eager_ms=_step_ms(warm, lambda pair: pair.eager_ns, median),
+        compiled_ms=_step_ms(warm, lambda pair: pair.compiled_ns, median),
+        eager_mean_ms=_step_ms(warm, lambda pair: pair.eager_mean_ns, fmean),
+        compiled_mean_ms=compiled_mean_ms,
         cold_start=cold_start,
         warm_start=warm_start,
-        break_even_cold=break_even([cold_start.extra_s], gain) if cold_start and gain else None,
-        break_even_warm=break_even([warm_start.extra_s], gain) if warm_start and gain else None,
+        break_even_cold=break_even(cold_start.extra, gain) if cold_start and gain else None,
+        break_even_warm=break_even(warm_start.extra, gain) if warm_start and gain else None,
         accuracy=_accuracy(warm, training),
         peak_memory_bytes=_peak_bytes(cold, Arm.COMPILED),
         eager_peak_memory_bytes=_peak_bytes(eager, Arm.EAGER),
         graphs=compile_log.graphs if compile_log is not None else None,
         graph_breaks=len(compile_log.break_sites) if compile_log is not None else None,
         recompiles=compile_log.recompile_count if compile_log is not None else None,
-        steadiness=_steadiness(warm or cold),
-        compiles_while_measuring=warm.pair_compiles if warm is not None else 0,
-        ratio_drifted=drifted(log_ratios),
+        steadiness=_steadiness(warm or ([cold] if cold is not None else [])),
+        compiles_while_measuring=sum(process.pair_compiles for process in warm),
+        ratio_drifted=any(drifted([pair.log_ratio for pair in process.pairs]) for process in warm),
         host_contended=bool(lost) and sum(lost) / len(lost) > 1 - _MIN_CLEAN_SHARE,
-        warm_cache_hits=warm.compile.cache_count(ev.CacheOutcome.HIT) if warm is not None else None,
-        warm_cache_misses=warm.compile.cache_count(ev.CacheOutcome.MISS) if warm is not None else None,
-        host_dependence=_host_dependence(state, warm),
+        warm_cache_hits=first_warm.compile.cache_count(ev.CacheOutcome.HIT) if first_warm is not None else None,
+        warm_cache_misses=first_warm.compile.cache_count(ev.CacheOutcome.MISS) if first_warm is not None else None,
+        host_dependence=_host_dependence(state, warm, speedup),
+        course=_course(first_warm or cold),
         wrapped=bool(cold and cold.compiled and cold.compiled.wrapped),
-        proof=_proof(warm),
+        proof=_proof(first_warm),
         cudagraph_recordings=compile_log.cudagraph_recordings if compile_log is not None else None,
         forward_compile_s=dict(compile_log.forward_s) if compile_log is not None else {},
         backward_compile_s=dict(compile_log.backward_s) if compile_log is not None else {},
     )
 
 
-def planned_gain(result: ModeResult, steps: float | None) -> float | None:
-    """The share of an eager run of `steps` steps that compiling saves, with one cold start paid; negative if it
-    costs time, None where it is not known."""
-    if not steps or result.gain is None or result.eager_mean_ms is None or result.cold_start is None:
+def _intervals(processes: Iterable[ProcessState]) -> list[SpeedupInterval]:
+    return [process.interval for process in processes if process.interval is not None]
+
+
+def _step_ms(
+    processes: Iterable[ProcessState], of_pair: Callable[[Pair], float], reduce: Callable[[Sequence[float]], float]
+) -> float | None:
+    """One step in ms: `reduce` over a process's pairs, then the mean over the processes."""
+    levels = [reduce([of_pair(pair) for pair in process.pairs]) for process in processes if process.pairs]
+    return fmean(levels) / 1e6 if levels else None
+
+
+def planned_cost(result: ModeResult, starts: Starts) -> Cost | None:
+    """What all the starts cost; None where a kind of start that is planned was not measured."""
+    planned = [
+        (number, start) for number, start in ((starts.cold, result.cold_start), (starts.warm, result.warm_start))
+    ]
+    kinds = [(number, start.extra) for number, start in planned if number and start is not None]
+    return cost_of_starts(kinds) if len(kinds) == sum(number > 0 for number, _ in planned) else None
+
+
+def planned_break_even(result: ModeResult, starts: Starts) -> BreakEven | None:
+    """After how many steps, counted over all the starts, these are paid for."""
+    cost = planned_cost(result, starts)
+    return break_even(cost, result.gain) if cost is not None and result.gain is not None else None
+
+
+def planned_gain(result: ModeResult, steps: float | None, starts: Starts = ONE_COLD_START) -> float | None:
+    """The share of an eager run of `steps` steps that compiling saves, with the starts paid; negative if it costs
+    time, None where it is not known."""
+    cost = planned_cost(result, starts)
+    if not steps or result.gain is None or result.eager_mean_ms is None or cost is None:
         return None
-    saved_s = steps * result.gain.mean_ns / 1e9 - result.cold_start.extra_s
+    saved_s = steps * result.gain.mean_ns / 1e9 - cost.mean_s
     return saved_s / (steps * result.eager_mean_ms / 1e3)
 
 
-def _status(cold: ProcessState | None, warm: ProcessState | None) -> tuple[ModeStatus, str]:
+def _status(cold: ProcessState | None, warm: Sequence[ProcessState]) -> tuple[ModeStatus, str]:
     if cold is None:
         return ModeStatus.NOT_RUN, "the run ended before its turn"
-    for process in (cold, warm):
-        if process is None:
-            continue
+    measured = bool(_intervals(warm))
+    for process in (cold, *warm):
         if process.failure is not None:
             return ModeStatus.FAILED, failure_text(process.failure)
         if process.ended is not None and process.ended.outcome not in (ev.Outcome.OK, ev.Outcome.STOPPED):
-            if process is warm and warm.interval is not None:
-                break  # what it measured before its end stands
+            if measured and process is not cold:
+                continue  # what was measured before its end stands
             slow = process.ended.outcome is ev.Outcome.TIMED_OUT
             where = f"the {process.phase.value} process"
             status = ModeStatus.NOT_FINISHED if slow else ModeStatus.FAILED
             return status, f"{where}: {process.ended.detail or process.ended.outcome.value}"
     if cold.done and not cold.compiled_anything:
         return ModeStatus.RAN_EAGER, _why_eager(cold)
-    if warm is not None and warm.interval is not None:
+    if measured:
         return ModeStatus.MEASURED, ""
     return ModeStatus.NOT_FINISHED, "stopped before eager and compiled steps could be compared"
 
@@ -208,17 +247,28 @@ def failure_text(failure: ev.WorkerFailed) -> str:
     )
 
 
-def _start_cost(process: ProcessState | None, eager: ArmSteps | None) -> StartCost | None:
+def _start_cost(processes: Iterable[ProcessState], eager: ArmSteps | None) -> StartCost | None:
     """Without an eager arm its extra cost cannot be taken off, and the figure is left out."""
-    compiled = process.arms.get(Arm.COMPILED) if process is not None else None
-    if process is None or compiled is None or eager is None:
+    started = [process for process in processes if _warmed_up(process.arms.get(Arm.COMPILED))]
+    if not started or eager is None or not _warmed_up(eager):
         return None
-    if not compiled.warmup_steps or not eager.warmup_steps:
-        return None
+    totals_s = [_start_s(process) for process in started]
+    eager_s = _warmup_extra_ns(eager) / 1e9
+    return StartCost(
+        total_s=max(0.0, fmean(totals_s)),
+        extra=start_cost([total_s - eager_s for total_s in totals_s]),
+        logging_s=fmean(process.compile.logging_s for process in started),
+        starts=len(started),
+    )
+
+
+def _warmed_up(arm: ArmSteps | None) -> bool:
+    return arm is not None and arm.warmup_steps > 0
+
+
+def _start_s(process: ProcessState) -> float:
     imports_s = (process.imports.compiler_s or 0.0) if process.imports is not None else 0.0
-    logging_s = process.compile.logging_s
-    total_s = imports_s + _warmup_extra_ns(compiled) / 1e9 - logging_s
-    return StartCost(max(0.0, total_s), total_s - _warmup_extra_ns(eager) / 1e9, logging_s)
+    return imports_s + _warmup_extra_ns(process.arms[Arm.COMPILED]) / 1e9 - process.compile.logging_s
 
 
 def _proof(process: ProcessState | None) -> StepProof | None:
@@ -250,38 +300,67 @@ def _warmup_extra_ns(arm: ArmSteps) -> float:
     return extra_cost_ns(steps, float(median(later)))
 
 
-def _host_dependence(state: RunState, warm: ProcessState | None) -> HostDependence | None:
+def _host_dependence(
+    state: RunState, warm: Sequence[ProcessState], speedup: MeanSpeedup | None
+) -> HostDependence | None:
     """None where both arms wait for the same side, or where that is not known (CPU)."""
-    if warm is None or warm.interval is None:
-        return None
-    shares = [warm.arms[arm].host_share if arm in warm.arms else None for arm in (Arm.EAGER, Arm.COMPILED)]
-    eager_share, compiled_share = shares
-    if eager_share is None or compiled_share is None:
+    eager_share, compiled_share = (_host_share(warm, arm) for arm in (Arm.EAGER, Arm.COMPILED))
+    if speedup is None or eager_share is None or compiled_share is None:
         return None
     if eager_share < _HOST_BOUND_SHARE or compiled_share > _DEVICE_BOUND_SHARE:
         return None
-    own = median(pair.eager_ns for pair in warm.pairs)
-    levels = [median(pair.eager_ns for pair in process.pairs) for process in state.processes.values() if process.pairs]
+    own_ms = _step_ms(warm, lambda pair: pair.eager_ns, median)
+    every_ms = [_step_ms([process], lambda pair: pair.eager_ns, median) for process in state.processes.values()]
     alone = state.process_of(Phase.EAGER)
     alone_step_ns = alone.arm(Arm.EAGER).recent_step_ns if alone is not None else None
-    if alone_step_ns is not None:
-        levels.append(alone_step_ns)
-    slower_by = own / min(levels)
-    return HostDependence(
-        min(levels) / 1e6, max(levels) / 1e6, warm.interval.value / slower_by, warm.interval.lo / slower_by
-    )
+    every_ms.append(alone_step_ns / 1e6 if alone_step_ns is not None else None)
+    levels_ms = [level for level in every_ms if level is not None]
+    assert own_ms is not None
+    slower_by = own_ms / min(levels_ms)
+    return HostDependence(min(levels_ms), max(levels_ms), speedup.value / slower_by, speedup.lo / slower_by)
 
 
-def _steadiness(process: ProcessState | None) -> ev.Steadiness | None:
-    arm = process.arms.get(Arm.COMPILED) if process is not None else None
-    return arm.steadiness if arm is not None else None
+def _host_share(processes: Iterable[ProcessState], arm: Arm) -> float | None:
+    shares = [process.arms[arm].host_share for process in processes if arm in process.arms]
+    known = [share for share in shares if share is not None]
+    return median(known) if known else None
 
 
-def _accuracy(warm: ProcessState | None, training: bool) -> Accuracy | None:
-    if warm is None:
-        return None
-    eager_twice = warm.comparisons.get(ev.ComparisonKind.EAGER_TWICE)
-    return judge(eager_twice, warm.comparisons.get(ev.ComparisonKind.COMPILED), training)
+def _steadiness(processes: Sequence[ProcessState]) -> ev.Steadiness | None:
+    """That of the first process whose compiled arm is not steady, if there is one."""
+    found = [_arm_steadiness(process) for process in processes if Arm.COMPILED in process.arms]
+    return next((each for each in found if each is not ev.Steadiness.STEADY), ev.Steadiness.STEADY) if found else None
+
+
+def _arm_steadiness(process: ProcessState) -> ev.Steadiness:
+    """What the gate said, unless the pairs took it back: then the arm was still warming up."""
+    arm = process.arms[Arm.COMPILED]
+    if arm.steadiness is not ev.Steadiness.STEADY or arm.steady_from is None:
+        return arm.steadiness
+    window = arm.series.slice(max(arm.steady_from, arm.warmup_steps - _JUDGED_STEPS), arm.warmup_steps)
+    held = level_held(window, [pair.compiled_ns for pair in process.pairs])
+    return arm.steadiness if held else ev.Steadiness.WARMING_UP
+
+
+def _course(process: ProcessState | None) -> Course | None:
+    """Of the compiled arm, once its process has ended."""
+    arm = process.arms.get(Arm.COMPILED) if process is not None and not process.running else None
+    return course_of(arm.series.slice(0), arm.compiled_at) if arm is not None else None
+
+
+def _accuracy(warm: Sequence[ProcessState], training: bool) -> Accuracy | None:
+    """The worst of the processes that compared outputs: each may have chosen other kernels."""
+    compared = [process for process in warm if ev.ComparisonKind.COMPILED in process.comparisons]
+    judged = [
+        judge(
+            process.comparisons.get(ev.ComparisonKind.EAGER_TWICE),
+            process.comparisons.get(ev.ComparisonKind.COMPILED),
+            training,
+        )
+        for process in compared or warm[:1]
+    ]
+    order = list(Agreement)
+    return max(judged, key=lambda accuracy: order.index(accuracy.agreement), default=None)
 
 
 def _peak_bytes(process: ProcessState | None, arm: Arm) -> int | None:

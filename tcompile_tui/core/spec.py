@@ -211,14 +211,44 @@ def parse_inputs(texts: list[str] | tuple[str, ...]) -> tuple[TensorSpec, ...]:
 
 
 @dataclass(frozen=True)
+class Starts:
+    """How often the planned work is started: with empty compile caches, and with those of an earlier start."""
+
+    cold: int = 1
+    warm: int = 0
+
+    def __str__(self) -> str:
+        return f"cold={self.cold},warm={self.warm}"
+
+
+ONE_COLD_START = Starts()
+_MAX_STARTS = 10**9
+
+
+def parse_starts(text: str) -> Starts:
+    """Read `--starts`: `cold=1,warm=20`; a kind that is left out does not happen. Raises SpecError."""
+    counts: dict[str, int] = {}
+    for part in text.split(","):
+        kind, _, written = (word.strip() for word in part.partition("="))
+        valid = kind in ("cold", "warm") and kind not in counts and written.isascii() and written.isdigit()
+        if not valid or len(written) > len(str(_MAX_STARTS)) or int(written) > _MAX_STARTS:
+            raise SpecError(f"cannot read the starts '{text}': write cold=1,warm=20")
+        counts[kind] = int(written)
+    if not any(counts.values()):
+        raise SpecError(f"no start in '{text}': the planned work is started at least once")
+    return Starts(cold=counts.get("cold", 0), warm=counts.get("warm", 0))
+
+
+@dataclass(frozen=True)
 class Plan:
-    """The run the user means to do: a number of steps, or hours of eager running.
+    """The work the user means to do: a number of steps, or hours of eager running; in all, over all `starts`.
 
     With neither given, the decision is for ASSUMED_PLAN_HOURS of eager steps and says so.
     """
 
     steps: int | None = None
     hours: float | None = None
+    starts: Starts = ONE_COLD_START
 
     @property
     def assumed(self) -> bool:
@@ -303,6 +333,8 @@ def command_line(spec: RunSpec) -> str:
         words += ["--planned-steps", str(spec.plan.steps)]
     if spec.plan.hours is not None:
         words += ["--planned-hours", _shortest(spec.plan.hours)]
+    if spec.plan.starts != ONE_COLD_START:
+        words += ["--starts", str(spec.plan.starts)]
     if spec.preset is not Preset.STANDARD:
         words += ["--preset", spec.preset.value]
     if spec.budget_s != spec.preset.budget_s:

@@ -119,8 +119,12 @@ class RunState:
 
     def process_of(self, phase: Phase, mode: Mode | None = None) -> ProcessState | None:
         """The latest process of a phase (and mode, for the compiled phases)."""
-        found = [p for p in self.processes.values() if p.phase is phase and (mode is None or p.mode is mode)]
+        found = self.processes_of(phase, mode)
         return found[-1] if found else None
+
+    def processes_of(self, phase: Phase, mode: Mode | None = None) -> list[ProcessState]:
+        """Every process of a phase (and mode), in the order of their starts."""
+        return [p for p in self.processes.values() if p.phase is phase and (mode is None or p.mode is mode)]
 
     @property
     def eager_step_ns(self) -> float | None:

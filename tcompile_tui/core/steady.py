@@ -14,6 +14,8 @@ from statistics import median
 from tcompile_tui.core.events import Steadiness
 
 TOLERANCE = 0.015
+# Wider, because two arms in turn leave each other other caches, clocks and temperatures than one alone has.
+HELD_TOLERANCE = 0.03
 MIN_WINDOW_STEPS = 50
 MIN_WINDOW_NS = 500_000_000
 DEFAULT_BUDGET_NS = 20_000_000_000
@@ -137,6 +139,21 @@ class SteadyGate:
             self.state, self.start_index, self.reason = Steadiness.STEADY, accepted.start_index, ""
 
 
+def level_held(window_ns: Sequence[int], later_block_ns: Sequence[float]) -> bool:
+    """Did the level that the gate accepted last through the comparison? Slow steps leave the gate too few of them to
+    outlast a long plateau, and pairs that are measured anyway watch on for nothing.
+
+    `window_ns`: the accepted steps; `later_block_ns`: the same arm's level in each later block. Their second half is
+    judged, so that a plateau that ended among them is seen.
+    """
+    recent = later_block_ns[len(later_block_ns) // 2 :]
+    if not recent or not window_ns:
+        return True
+    level, middle = max(1.0, float(median(window_ns))), float(median(recent))
+    error: float = _MEDIAN_ERROR * _spread(recent, middle) / len(recent) ** 0.5 / level
+    return abs(middle / level - 1) <= HELD_TOLERANCE + _ONE_SIDED_95 * error
+
+
 class _Accepted:
     """A window that passed, while it is watched."""
 
@@ -174,7 +191,7 @@ def _judge(steps_ns: Sequence[int]) -> tuple[float, float | None]:
     return bound, level if level_enough else None
 
 
-def _spread(values: Sequence[int], middle: float) -> float:
+def _spread(values: Sequence[float], middle: float) -> float:
     """Robust standard deviation."""
     return _MAD_TO_SIGMA * median([abs(value - middle) for value in values])
 

@@ -12,8 +12,15 @@ from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.causes import find_causes
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.pairs import EQUIVALENCE, meets_stop_rule
-from tcompile_tui.core.results import ModeResult, ModeStatus, failure_text, mode_result, planned_gain
-from tcompile_tui.core.spec import ASSUMED_PLAN_HOURS, Mode, Phase, Preset, RunSpec
+from tcompile_tui.core.results import (
+    ModeResult,
+    ModeStatus,
+    failure_text,
+    mode_result,
+    planned_break_even,
+    planned_gain,
+)
+from tcompile_tui.core.spec import ASSUMED_PLAN_HOURS, ONE_COLD_START, Mode, Phase, Plan, Preset, RunSpec, Starts
 from tcompile_tui.core.state import ProcessState, RunState
 from tcompile_tui.core.units import count, duration, percent
 
@@ -48,13 +55,14 @@ class ExitCode(enum.IntEnum):
 
 @dataclass(frozen=True)
 class JudgedMode:
-    """One mode with its own decision. `planned_gain` is the share of the planned run's time that is saved, the
-    cold start paid; negative if it costs time."""
+    """One mode with its own decision. `planned_gain` is the share of the planned run's time that is saved, its
+    starts paid; negative if it costs time. `planned_break_even` counts the steps that pay for all of its starts."""
 
     result: ModeResult
     decision: Decision | None
     reason: str
     planned_gain: float | None
+    planned_break_even: BreakEven | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,7 @@ def decide(state: RunState) -> Verdict:
     findings = find_causes(state, results if _eager_is_fine(state) else ())
     spec = state.run.spec if state.run is not None else None
     planned = _planned_steps(state, spec, results)
-    judged = tuple(_judge_mode(result, spec, planned, findings) for result in results)
+    judged = tuple(judge_mode(result, spec, planned, findings) for result in results)
     assumed = spec is None or spec.plan.assumed
 
     def verdict(decision: Decision, headline: str, code: ExitCode, best: Mode | None = None) -> Verdict:
@@ -130,20 +138,27 @@ def _planned_steps(state: RunState, spec: RunSpec | None, results: Sequence[Mode
 # ---------------------------------------------------------------- one mode
 
 
-def _judge_mode(
+def judge_mode(
     result: ModeResult, spec: RunSpec | None, planned: float | None, findings: Sequence[Finding]
 ) -> JudgedMode:
+    """One mode's decision for a run of `planned` steps."""
     if result.status is not ModeStatus.MEASURED or result.speedup is None or spec is None:
         return JudgedMode(result, None, result.reason, None)
-    gain = planned_gain(result, planned)
-    decision, reason = _decide_mode(result, spec.preset, planned, gain, findings)
-    return JudgedMode(result, decision, reason, gain)
+    starts = spec.plan.starts
+    gain, break_even = planned_gain(result, planned, starts), planned_break_even(result, starts)
+    decision, reason = _decide_mode(result, spec.preset, planned, gain, break_even, findings)
+    return JudgedMode(result, decision, reason, gain, break_even)
 
 
 def _decide_mode(
-    result: ModeResult, preset: Preset, planned: float | None, gain: float | None, findings: Sequence[Finding]
+    result: ModeResult,
+    preset: Preset,
+    planned: float | None,
+    gain: float | None,
+    break_even: BreakEven | None,
+    findings: Sequence[Finding],
 ) -> tuple[Decision, str]:
-    speedup, break_even = result.speedup, result.break_even_cold
+    speedup = result.speedup
     assert speedup is not None
     if result.accuracy is not None and result.accuracy.agreement is Agreement.DIFFERENT:
         return Decision.TEST_CAREFULLY, "its outputs differ from eager by more than rounding"
@@ -152,8 +167,8 @@ def _decide_mode(
     if speedup.hi < 1:
         return Decision.SKIP, "it is slower in steady state"
     if speedup.lo <= 1:
-        if speedup.hi < 1 + EQUIVALENCE:
-            return Decision.SKIP, f"no gain larger than {percent(speedup.hi - 1)}"
+        if speedup.at_most < 1 + EQUIVALENCE:
+            return Decision.SKIP, f"no gain larger than {percent(speedup.at_most - 1)}"
         return (
             Decision.TEST_CAREFULLY,
             f"a difference below {percent(speedup.smallest_detectable)} could not be seen",
@@ -204,6 +219,8 @@ def _cautions(
         cautions.append(f"the run is not much longer than the break-even ({_break_even_text(break_even)})")
     if gain < _SMALL_GAIN:
         cautions.append(f"the gain is small ({percent(gain)} of the run)")
+    if result.speedup.one_process and result.speedup.lo < 1 + _SMALL_GAIN:
+        cautions.append("one process was measured, and in another the gain may be small")
     if not meets_stop_rule(result.speedup):
         cautions.append("the interval is wide")
     if result.host_dependence is not None and result.host_dependence.lo_at_fastest < 1 + _SMALL_GAIN:
@@ -243,13 +260,22 @@ def _headline(best: JudgedMode, planned: float | None, spec: RunSpec | None) -> 
     result, decision = best.result, best.decision
     plan = _plan_text(planned, result, spec)
     measured = f"{result.mode.value} runs at {speedup_text(result)} of eager speed"
-    if decision in (Decision.ENABLE, Decision.ENABLE_WITH_CARE) and result.break_even_cold is not None:
-        steps = result.break_even_cold.steps or 0.0
+    if decision in (Decision.ENABLE, Decision.ENABLE_WITH_CARE) and best.planned_break_even is not None:
+        steps = best.planned_break_even.steps or 0.0
         wall_s = steps * (result.eager_mean_ms or 0.0) / 1e3
-        paid = f"a cold start is paid back after {count(steps)} steps ({duration(wall_s)})"
+        starts = _starts_text(spec.plan.starts if spec is not None else ONE_COLD_START)
+        paid = f"{starts} paid back after {count(steps)} steps ({duration(wall_s)})"
         saved = f"it saves {percent(best.planned_gain)} of {plan}"
         return "; ".join([measured, paid, saved, *([best.reason] if best.reason else [])])
     return f"{measured}; {best.reason} ({plan})" if best.reason else f"{measured} ({plan})"
+
+
+def _starts_text(starts: Starts) -> str:
+    """`a cold start is`, `1 cold and 20 warm starts are`."""
+    if starts == ONE_COLD_START:
+        return "a cold start is"
+    kinds = [f"{count(number)} {kind}" for number, kind in ((starts.cold, "cold"), (starts.warm, "warm")) if number]
+    return f"{' and '.join(kinds)} {'start is' if starts.cold + starts.warm == 1 else 'starts are'}"
 
 
 def _plan_text(planned: float | None, result: ModeResult, spec: RunSpec | None) -> str:
@@ -260,6 +286,12 @@ def _plan_text(planned: float | None, result: ModeResult, spec: RunSpec | None) 
         return f"{'an assumed' if spec.plan.assumed else 'the planned'} {hours:g} h of eager steps ({count(planned)})"
     wall_s = planned * result.eager_mean_ms / 1e3 if result.eager_mean_ms is not None else None
     return f"the planned {count(planned)} steps ({duration(wall_s)} eager)"
+
+
+def decide_for(state: RunState, plan: Plan) -> Verdict:
+    """The verdict of the same measurements for another plan."""
+    run = state.run
+    return decide(replace(state, run=replace(run, spec=replace(run.spec, plan=plan))) if run is not None else state)
 
 
 def program_failed(state: RunState, message: str) -> Verdict:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import msgspec
 
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.findings import Finding
-from tcompile_tui.core.pairs import SpeedupInterval
+from tcompile_tui.core.projections import TotalTime, decisions_by_horizon, total_time, total_times
 from tcompile_tui.core.results import StartCost, StepProof
-from tcompile_tui.core.spec import command_line
+from tcompile_tui.core.spec import ONE_COLD_START, Starts, command_line
+from tcompile_tui.core.spread import MeanSpeedup
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.verdict import JudgedMode, Verdict
 
@@ -29,7 +31,9 @@ def verdict_document(state: RunState, verdict: Verdict) -> dict[str, Any]:
         "paste": verdict.paste_line,
         "planned_steps": verdict.planned_steps,
         "assumed_plan": verdict.assumed_plan,
-        "per_mode": {judged.result.mode.value: _mode(judged) for judged in verdict.modes},
+        "planned_starts": asdict(_starts(state)),
+        "decision_by_horizon": _horizons(state) if verdict.assumed_plan else None,
+        "per_mode": {judged.result.mode.value: _mode(judged, verdict, _starts(state)) for judged in verdict.modes},
         "findings": [_finding(finding) for finding in verdict.findings],
         "torch": run.torch_version if run is not None else None,
         "python": run.python if run is not None else None,
@@ -44,8 +48,17 @@ def encode_verdict(document: dict[str, Any]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def _mode(judged: JudgedMode) -> dict[str, Any]:
+def _starts(state: RunState) -> Starts:
+    return state.run.spec.plan.starts if state.run is not None else ONE_COLD_START
+
+
+def _horizons(state: RunState) -> dict[str, str]:
+    return {name: decision.value for name, decision in decisions_by_horizon(state).items()}
+
+
+def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any]:
     result = judged.result
+    planned = total_time(result, verdict.planned_steps, starts) if verdict.planned_steps is not None else None
     return {
         "status": result.status.value,
         "decision": judged.decision.value if judged.decision is not None else None,
@@ -62,7 +75,10 @@ def _mode(judged: JudgedMode) -> dict[str, Any]:
             "cold": _bounds(result.break_even_cold),
             "warm": _bounds(result.break_even_warm),
         },
+        "planned_break_even_steps": _steps(judged.planned_break_even),
         "planned_gain": judged.planned_gain,
+        "planned_time_s": _total_time(planned) if planned is not None else None,
+        "total_time_s": [_total_time(row) for row in total_times(result, starts)],
         "peak_memory_bytes": result.peak_memory_bytes,
         "eager_peak_memory_bytes": result.eager_peak_memory_bytes,
         "graphs": result.graphs,
@@ -78,14 +94,33 @@ def _mode(judged: JudgedMode) -> dict[str, Any]:
         },
         "cudagraph_recordings": result.cudagraph_recordings,
         "step_profile": _proof(result.proof),
+        "course": result.course.shape.value if result.course is not None else None,
         "warm_cache": {"hits": result.warm_cache_hits, "misses": result.warm_cache_misses},
     }
 
 
-def _speedup(interval: SpeedupInterval | None) -> dict[str, float | int] | None:
+def _speedup(interval: MeanSpeedup | None) -> dict[str, float | int] | None:
     if interval is None:
         return None
-    return {"value": interval.value, "lo": interval.lo, "hi": interval.hi, "pairs": interval.pairs}
+    return {
+        "value": interval.value,
+        "lo": interval.lo,
+        "hi": interval.hi,
+        "pairs": interval.pairs,
+        "processes": interval.processes,
+        "within_sd": interval.within_sd,
+        "between_sd": interval.between_sd,
+    }
+
+
+def _total_time(row: TotalTime) -> dict[str, float]:
+    return {
+        "steps": row.steps,
+        "eager": row.eager_s,
+        "compiled": row.compiled_s,
+        "compiled_lo": row.compiled_lo_s,
+        "compiled_hi": row.compiled_hi_s,
+    }
 
 
 def _proof(proof: StepProof | None) -> dict[str, float | None] | None:

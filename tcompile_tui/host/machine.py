@@ -308,6 +308,11 @@ def filesystem_type(path: Path) -> str | None:
     return next((kind for depth, kind in reversed(holding) if depth == deepest), None)
 
 
+def mount_points_below(path: Path) -> list[Path]:
+    """Where other file systems, or other parts of this one, are mounted inside a folder."""
+    return [Path(point) for point, _, _ in _mounts() if path in Path(point).parents]
+
+
 def _mounts() -> Iterator[tuple[str, str, str]]:
     """Mount point, file system type and options; a later mount covers an earlier one at the same point."""
     for line in (_text("proc/self/mounts") or "").splitlines():

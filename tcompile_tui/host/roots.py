@@ -16,7 +16,8 @@ import msgspec
 from tcompile_tui.host.run_folder import ProcessId, write_atomically
 
 HEADERS_VARIABLE = "TCOMPILE_TUI_HEADERS_DIR"
-_OWNER_FILE = "owner.json"
+PRIVATE_VARIABLE = "TCOMPILE_TUI_PRIVATE_DIR"
+OWNER_FILE = "owner.json"
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,10 @@ class PrivateRoot:
 
 
 def base_folder() -> Path:
-    """In the system's temporary folder, not the user's: short (sockets live below it) and local."""
+    """$TCOMPILE_TUI_PRIVATE_DIR, else in the system's temporary folder, not the user's: short (sockets live below it)
+    and local."""
+    if moved := os.environ.get(PRIVATE_VARIABLE):
+        return Path(moved)
     for candidate in ("/tmp", "/var/tmp", tempfile.gettempdir()):
         if os.access(candidate, os.W_OK | os.X_OK):
             return Path(candidate) / f"tct-{os.getuid()}"
@@ -55,7 +59,7 @@ def create_root(share_headers: bool = True) -> PrivateRoot:
     root = PrivateRoot(base / secrets.token_hex(4))
     for folder in (root.path, root.path / "i", root.path / "t", root.path / "tmp"):
         folder.mkdir(mode=0o700)
-    write_atomically(root.path / _OWNER_FILE, msgspec.json.encode(ProcessId.own()))
+    write_atomically(root.path / OWNER_FILE, msgspec.json.encode(ProcessId.own()))
     if share_headers:
         own = root.path / "tmp" / f"torchinductor_{_user_name()}"
         own.mkdir(mode=0o700)
@@ -81,7 +85,7 @@ def remove_leftovers() -> int:
     base = base_folder()
     for path in base.iterdir() if base.is_dir() else ():
         try:
-            owner = msgspec.json.decode((path / _OWNER_FILE).read_bytes(), type=ProcessId)
+            owner = msgspec.json.decode((path / OWNER_FILE).read_bytes(), type=ProcessId)
         except (OSError, msgspec.DecodeError):
             continue
         if not owner.is_alive and not owner.is_elsewhere:

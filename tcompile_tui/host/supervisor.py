@@ -18,6 +18,7 @@ import tcompile_tui
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.chrome_trace import chrome_trace
 from tcompile_tui.core.discover import Resolved, resolve
+from tcompile_tui.core.outlook import further_process_matters
 from tcompile_tui.core.spec import Job, Mode, Phase, Preset, RunSpec
 from tcompile_tui.core.state import ProcessState, RunState
 from tcompile_tui.core.verdict import Verdict, decide, program_failed
@@ -77,19 +78,27 @@ class Finished:
 
 @dataclass(frozen=True)
 class _Effort:
-    """How long to measure, by preset. Warm-up and pairs in seconds of step time, for each arm and process."""
+    """How long to measure, by preset. Warm-up and pairs in seconds of step time, for each arm and process; the
+    numbers of cold and warm processes of a mode. `always`: also where a further one could not change the decision."""
 
     warmup_s: float
     pairs_s: float
     max_pairs: int
+    cold_processes: int = 1
+    warm_processes: int = 1
+    always: bool = False
 
 
 _EFFORTS = {
     Preset.SMOKE: _Effort(warmup_s=1.0, pairs_s=4.0, max_pairs=10),
     Preset.QUICK: _Effort(warmup_s=8.0, pairs_s=20.0, max_pairs=200),
-    Preset.STANDARD: _Effort(warmup_s=20.0, pairs_s=40.0, max_pairs=200),
-    Preset.THOROUGH: _Effort(warmup_s=40.0, pairs_s=160.0, max_pairs=200),
+    Preset.STANDARD: _Effort(warmup_s=20.0, pairs_s=40.0, max_pairs=200, warm_processes=3),
+    Preset.THOROUGH: _Effort(
+        warmup_s=40.0, pairs_s=160.0, max_pairs=200, cold_processes=3, warm_processes=5, always=True
+    ),
 }
+# A process takes about as long as the one before it of its kind; one that would be cut off says nothing.
+_TIME_RESERVE = 1.3
 
 
 def prepare(request: RunRequest) -> Prepared:
@@ -152,6 +161,7 @@ class _Run:
         self._output = OutputLog(folder.log)
         self._archive = build_worker_archive(folder.path / "worker.zip")
         self._roots: list[roots.PrivateRoot] = []
+        self._mode_roots: dict[Mode, roots.PrivateRoot] = {}
         self._processes = 0
         self._worker_pid: int | None = None
 
@@ -176,19 +186,45 @@ class _Run:
                 checked = True
                 if not self._run_preflight().done:
                     return
+        for mode in self._spec.modes:
+            self._measure_again(mode)
         if self._request.explain and self._stop.level is Stop.NO and self._left_s() > 0:
             self._run_phase(Phase.EXPLAIN, None, self._new_root())
 
     def _measure_mode(self, mode: Mode, last: bool) -> ProcessState:
-        root = self._new_root()
+        root = self._mode_roots[mode] = self._new_root()
         # A long autotuning run must leave an answer for the modes that are already measured, and some for itself.
         patience_s = self._left_s() * (0.5 if mode.value.startswith("max-autotune") or not last else 0.8)
         cold = self._run_phase(Phase.COLD, mode, root, limit_s=patience_s)
         if cold.done and cold.compiled_anything and self._stop.level is Stop.NO:
             self._run_phase(Phase.WARM, mode, root)
+        return cold
+
+    def _measure_again(self, mode: Mode) -> None:
+        """One process is one draw. Only after every mode has an answer, and on the mode's own caches."""
+        state, effort = self._recorder.state, self._effort
+        while self._may_run_again(Phase.WARM, mode, effort.warm_processes):
+            if not effort.always and not further_process_matters(state, mode, effort.warm_processes):
+                break
+            self._run_phase(Phase.WARM, mode, self._mode_roots[mode])
+        while self._may_run_again(Phase.COLD, mode, effort.cold_processes):
+            root = self._new_root()
+            self._run_phase(Phase.COLD, mode, root)
+            self._drop(root)
+        if mode in self._mode_roots:
+            self._drop(self._mode_roots[mode])
+
+    def _may_run_again(self, phase: Phase, mode: Mode, at_most: int) -> bool:
+        """Did the last one get through, and is there time for another?"""
+        processes = self._recorder.state.processes_of(phase, mode)
+        if self._stop.level is not Stop.NO or not 0 < len(processes) < at_most:
+            return False
+        ended = processes[-1].ended
+        return processes[-1].done and ended is not None and _TIME_RESERVE * ended.seconds < self._left_s()
+
+    def _drop(self, root: roots.PrivateRoot) -> None:
         if not self._request.keep_caches:
             root.remove()
-        return cold
 
     def _headers_must_be_built(self) -> bool:
         """The first compile of CPU code on a machine precompiles headers: no mode should pay for that."""

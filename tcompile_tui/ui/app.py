@@ -10,9 +10,11 @@ from textual.binding import Binding
 from textual.command import CommandPalette
 from textual.screen import Screen
 
+from tcompile_tui.config import Config
 from tcompile_tui.ui.commands import Command, CommandProvider
 from tcompile_tui.ui.signals import Signals
 from tcompile_tui.ui.terminal import is_ascii_only
+from tcompile_tui.ui.themes import remember_theme, starting_theme
 
 if TYPE_CHECKING:  # the first frame of Setup waits for nothing that it does not show
     from tcompile_tui.core.state import RunState
@@ -32,25 +34,48 @@ class TCompileApp(App[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW_COLUMNS, "-wide")]  # noqa: RUF012 (an instance variable of App)
     COMMANDS_EVERYWHERE: ClassVar[tuple[Command, ...]] = (
         Command("question_mark", "app.show_help", "Help", "Keys and numbers of this screen"),
+        Command("ctrl+t", "app.change_theme", "Theme", "Choose the colours; kept for the next time", show=False),
         Command("ctrl+q", "app.quit", "Quit", "Leave; a run that was started goes on", show=False),
         Command("ctrl+z", "app.suspend_process", "Suspend", "To the shell; its command fg leads back", show=False),
     )
     BINDINGS: ClassVar[list[Binding]] = [command.binding for command in COMMANDS_EVERYWHERE]  # type: ignore[assignment]
 
     def __init__(
-        self, runs_dir: Path, target: str | None = None, feed: Feed | None = None, ascii_only: bool | None = None
+        self,
+        runs_dir: Path,
+        target: str | None = None,
+        feed: Feed | None = None,
+        ascii_only: bool | None = None,
+        config: Config | None = None,
     ) -> None:
         super().__init__()
         self.runs_dir = runs_dir
-        self.ascii_only = is_ascii_only() if ascii_only is None else ascii_only
+        self.config = config if config is not None else Config(Path())
+        asked = ascii_only if ascii_only is not None else self.config.ascii
+        self.ascii_only = is_ascii_only() if asked is None else asked
         self._target = target
         self._feed = feed
         self.set_class(self.ascii_only, "-ascii")
+        self._start_theme = starting_theme(self.config)
+        if self._start_theme in self.available_themes:
+            self.theme = self._start_theme
 
     def on_mount(self) -> None:
         self.push_screen(self._first_screen())
         if not self.is_headless:
             Signals(self)
+        self.theme_changed_signal.subscribe(self, lambda theme: remember_theme(theme.name, self.config))
+        self._tell_problems()
+
+    def _tell_problems(self) -> None:
+        """What config.toml has wrong."""
+        problems = list(self.config.problems)
+        theme = self.config.theme
+        if theme is not None and theme not in self.available_themes:
+            known = ", ".join(sorted(self.available_themes))
+            problems.append(self.config.complaint("theme", f"'{theme}' is none of {known}"))
+        for problem in problems:
+            self.notify(problem, title="config", severity="warning", timeout=15, markup=False)
 
     def _first_screen(self) -> Screen[None]:
         if self._feed is not None:
@@ -90,6 +115,12 @@ class TCompileApp(App[None]):
         from tcompile_tui.ui.screens.runs import RunsScreen
 
         self.push_screen(RunsScreen())
+
+    def show_caches(self, about: RunFolder | None = None) -> None:
+        """`about` is the run that is on the screen."""
+        from tcompile_tui.ui.screens.caches import CachesScreen
+
+        self.push_screen(CachesScreen(about))
 
     # ------------------------------------------------------------ what Textual draws by itself
 

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tcompile_tui.config import Config
 from tcompile_tui.core.candidates import Candidate, FileHooks, Parameter
 from tcompile_tui.core.spec import (
     Mode,
@@ -53,6 +54,19 @@ class FormValues:
     plan: str = ""
     plan_unit: PlanUnit = PlanUnit.HOURS
     preset: Preset = Preset.STANDARD
+
+
+def form_defaults(config: Config) -> FormValues:
+    """What an untouched form holds."""
+    standard = FormValues()
+    plan = config.planned_steps if config.planned_steps is not None else config.planned_hours
+    return FormValues(
+        modes=config.modes or standard.modes,
+        device=config.device or standard.device,
+        plan=f"{plan:.15g}" if isinstance(plan, float) else str(plan or ""),
+        plan_unit=PlanUnit.STEPS if config.planned_steps is not None else PlanUnit.HOURS,
+        preset=config.preset or standard.preset,
+    )
 
 
 @dataclass(frozen=True)

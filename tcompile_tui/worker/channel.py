@@ -10,7 +10,7 @@ from time import monotonic_ns
 from typing import Any
 
 from ..core.events import Event, encode_event, stamp
-from ..core.spec import EVERY_LOOP, Job, Mode, Phase, Plan, Preset, RunSpec, Target, Task, TensorSpec
+from ..core.spec import EVERY_LOOP, Job, Mode, Phase, Plan, Preset, RunSpec, Starts, Target, Task, TensorSpec
 from ..core.wire import MAX_PAYLOAD_BYTES, FrameDecoder, encode_frame
 
 # Bound here: user code may patch the os module.
@@ -91,7 +91,7 @@ def job_from_json(body: dict[str, Any]) -> Job:
         device=spec["device"],
         dtype=spec["dtype"],
         amp=spec["amp"],
-        plan=Plan(**spec["plan"]),
+        plan=Plan(**{**spec["plan"], "starts": Starts(**spec["plan"]["starts"])}),
         preset=Preset(spec["preset"]),
         budget_s=spec["budget_s"],
         accumulate=spec["accumulate"],

@@ -164,6 +164,8 @@ class CompileSignals(logging.Handler):
         self._send = send
         self._warnings = _WarningHandler(send)
         self._file_names: dict[int, str] = {}
+        self._break_reasons: dict[str, str] = {}  # by compile id, of frames whose outcome is not told yet
+        self._last_guard: str | None = None
         self._activity_ns: list[int] = []
         self._spent_s = 0.0
         self._errors = 0
@@ -321,7 +323,11 @@ class CompileSignals(logging.Handler):
 
     def _read_metrics(self, metrics: dict[str, Any], compile_id: str | None, backward: bool) -> None:
         get = metrics.get
-        fail_reason = get("fail_reason")
+        fail_type, fail_reason = get("fail_type"), get("fail_reason")
+        break_reason = self._break_reasons.pop(compile_id or "", None)
+        if break_reason and fail_type is None and get("guard_count") is None:
+            # Before torch 2.9 a frame dropped at a graph break counts as no failure; it only never gets guards.
+            fail_type, fail_reason = "SkipFrame", break_reason
         overhead_us = get("structured_logging_overhead_us")
         self._send(
             FrameCompiled(
@@ -332,7 +338,7 @@ class CompileSignals(logging.Handler):
                 line=get("co_firstlineno"),
                 ops=get("graph_op_count"),
                 guards=get("guard_count"),
-                fail_type=get("fail_type"),
+                fail_type=fail_type,
                 fail_reason=str(fail_reason)[:4000] if fail_reason else None,
                 fail_file=get("fail_user_frame_filename"),
                 fail_line=get("fail_user_frame_lineno"),
@@ -346,15 +352,19 @@ class CompileSignals(logging.Handler):
         )
         limit_types = ("RecompileLimitExceeded", "CacheLimitExceeded")
         if "limit exceeded" in str(fail_reason) or get("fail_type") in limit_types:
-            reason = get("recompile_reason")
-            text = parse_recompile(str(reason))[0].guard if reason else str(fail_reason)
+            reason = get("recompile_reason")  # torch 2.6 has none; the recompile that failed was told just before
+            text = parse_recompile(str(reason))[0].guard if reason else self._last_guard or str(fail_reason)
             self._send(RecompileLimitHit(compile_id=get("compile_id"), text=text))
 
     def _read_artifact(self, name: str, payload: str, compile_id: str | None) -> None:
         if name == "dynamo_graph_break_reason":
-            self._send(parse_graph_break(payload, compile_id, _TORCH_ROOT))
+            graph_break = parse_graph_break(payload, compile_id, _TORCH_ROOT)
+            self._break_reasons[compile_id or ""] = graph_break.reason
+            self._send(graph_break)
         elif name == "recompile_reasons":
-            self._send(Recompiled(compile_id=compile_id, failures=parse_recompile(payload)))
+            failures = parse_recompile(payload)
+            self._last_guard = failures[0].guard
+            self._send(Recompiled(compile_id=compile_id, failures=failures))
         elif name.startswith("fx_graph_cache_"):
             outcome = _cache_outcome(name)
             if outcome is not None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcompile_tui.core import spec as sp
-from tcompile_tui.core.spec import Mode, Plan, Preset, RunSpec, SpecError, Target, Task
+from tcompile_tui.core.spec import Mode, Plan, Preset, RunSpec, SpecError, Starts, Target, Task
 
 
 def test_devices_and_dtypes() -> None:
@@ -44,10 +44,53 @@ def test_a_plan_is_in_steps_or_in_hours_of_eager_steps() -> None:
     assert Plan().steps_at(0.5) == sp.ASSUMED_PLAN_HOURS * 7_200
 
 
+starts = st.builds(Starts, st.integers(0, 10**9), st.integers(0, 10**9)).filter(lambda each: each.cold + each.warm > 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "starts"),
+    [
+        ("cold=1,warm=20", Starts(1, 20)),
+        (" warm = 3 ", Starts(0, 3)),
+        ("cold=2", Starts(2, 0)),
+        ("warm=1,cold=0", Starts(0, 1)),
+    ],
+)
+def test_starts_are_read(text: str, starts: Starts) -> None:
+    assert sp.parse_starts(text) == starts
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "3",
+        "cold",
+        "cold=",
+        "cold=-1",
+        "cold=1.5",
+        "cold=1,cold=2",
+        "hot=1",
+        "cold=1,,",
+        "cold=٣",
+        "cold=1e3",
+        "cold=99999999999",
+    ],
+)
+def test_what_is_no_number_of_starts_is_refused(text: str) -> None:
+    with pytest.raises(SpecError, match="write cold=1,warm=20"):
+        sp.parse_starts(text)
+
+
+def test_planned_work_is_started_at_least_once() -> None:
+    with pytest.raises(SpecError, match="at least once"):
+        sp.parse_starts("cold=0,warm=0")
+
+
 plans = st.one_of(
-    st.just(Plan()),
-    st.integers(1, 10**12).map(lambda steps: Plan(steps=steps)),
-    st.floats(1e-6, 1e7).map(lambda hours: Plan(hours=hours)),
+    st.builds(Plan, starts=starts),
+    st.builds(Plan, steps=st.integers(1, 10**12), starts=starts),
+    st.builds(Plan, hours=st.floats(1e-6, 1e7), starts=st.just(Starts())),
 )
 runs = st.builds(
     RunSpec,
@@ -84,6 +127,7 @@ def read_command(line: str) -> RunSpec:
         plan=Plan(
             int(one["planned-steps"]) if "planned-steps" in one else None,
             float(one["planned-hours"]) if "planned-hours" in one else None,
+            sp.parse_starts(one["starts"]) if "starts" in one else Starts(),
         ),
         preset=preset,
         budget_s=float(one.get("budget", preset.budget_s)),

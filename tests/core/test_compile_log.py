@@ -189,3 +189,11 @@ def test_lists_stay_bounded_while_recompiles_are_all_counted() -> None:
     assert len(log.recompiles) < 1000
     assert len(log.warnings) < 1000
     assert log.cudagraph_skips == ["cpu device"]
+
+
+def test_the_break_of_a_frame_that_failed_dropped_it() -> None:
+    log = log_of(
+        *(started("0/0"), graph_break(7), failed("0/0", "SkipFrame", "call to print")),
+        *(started("1/0"), graph_break(9, compile_id="1/0"), ev.FrameCompiled(compile_id="1/0", backward=False)),
+    )
+    assert [site.first.frame_dropped for site in log.break_sites.values()] == [True, False]

@@ -197,7 +197,20 @@ def test_drift_below_one_percent_does_not_matter() -> None:
 
 def test_steady_noise_is_seldom_called_drift() -> None:
     rng = random.Random(10)
-    assert sum(drifted(ar1(rng, 40, 0.01, 0.3)) for _ in range(200)) <= 10
+    assert sum(drifted(ar1(rng, 40, 0.01, 0.3)) for _ in range(200)) <= 3
+
+
+@pytest.mark.parametrize("pairs", [20, 40, 80])
+def test_noise_that_wanders_is_seldom_called_drift(pairs: int) -> None:
+    """At an autocorrelation of 0.8, halves of white noise with the same error would differ in a third of the runs."""
+    rng = random.Random(12)
+    assert sum(drifted(ar1(rng, pairs, 0.03, 0.8)) for _ in range(200)) <= 10
+
+
+def test_drift_is_told_in_noise_that_wanders() -> None:
+    rng = random.Random(13)
+    found = [drifted([0.1 * (i >= 80) + noise for i, noise in enumerate(ar1(rng, 160, 0.02, 0.8))]) for _ in range(50)]
+    assert sum(found) >= 45
 
 
 # ---------------------------------------------------------------- time saved

@@ -9,7 +9,16 @@ from statistics import median
 import pytest
 
 from tcompile_tui.core.events import Steadiness
-from tcompile_tui.core.steady import MIN_WINDOW_NS, SKIPPED_AFTER_COMPILE, TOLERANCE, SteadyGate
+from tcompile_tui.core.steady import (
+    HELD_TOLERANCE,
+    MIN_WINDOW_NS,
+    SKIPPED_AFTER_COMPILE,
+    TOLERANCE,
+    SteadyGate,
+    level_held,
+)
+from tests.benchmarks.false_steady import first_word
+from tests.benchmarks.synth import series
 from tests.core.streams import ar1, recorded
 
 MS = 1_000_000
@@ -126,6 +135,41 @@ def test_a_late_level_shift_takes_the_word_back() -> None:
     assert gate.start_index is not None and gate.start_index >= 295
 
 
+# ---------------------------------------------------------------- what the pairs say of it
+
+
+def block_levels(steps: Sequence[int]) -> list[float]:
+    return [float(median(steps[start : start + 8])) for start in range(0, len(steps), 8)]
+
+
+def test_a_plateau_of_slow_steps_outlasts_the_gate_and_not_the_pairs() -> None:
+    """180 steps of 12 ms at a fifth more: the gate may watch for a second only, the pairs go on."""
+    steps = noisy(14.4 * MS, 180) + noisy(12 * MS, 200, seed=2)
+    found = steady_after(steps)
+    assert found is not None and found[0] < 180
+    window = steps[found[1] : found[0]]
+    assert not level_held(window, block_levels(steps[found[0] :]))
+    assert level_held(window, block_levels(noisy(14.4 * MS, 160, seed=3)))
+
+
+def test_two_arms_in_turn_may_differ_a_little_from_one_alone() -> None:
+    window = noisy(LEVEL, 200)
+    held = [level_held(window, block_levels(noisy(factor * LEVEL, 160, seed=2))) for factor in (0.98, 1.02, 0.96, 1.04)]
+    assert held == [True, True, False, False]
+
+
+def test_noise_of_the_blocks_is_no_other_level() -> None:
+    rng = random.Random(3)
+    blocks = [(1 + HELD_TOLERANCE) * LEVEL * (1 + rng.gauss(0, 0.1)) for _ in range(20)]
+    assert level_held([LEVEL] * 100, blocks)
+    assert not level_held([LEVEL] * 100, [(1.05 + HELD_TOLERANCE) * LEVEL] * 20)
+
+
+def test_without_a_later_block_the_level_held() -> None:
+    assert level_held([LEVEL] * 100, [])
+    assert level_held([], [LEVEL])
+
+
 # ---------------------------------------------------------------- what the compiler says
 
 
@@ -179,6 +223,23 @@ def test_steps_that_a_broken_clock_counts_as_nothing_are_survived() -> None:
     assert gate.state is not Steadiness.STEADY
 
 
+# ---------------------------------------------------------------- a small version of the benchmark
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "false"),
+    [("compile", 12, 0), ("early recompile", 12, 0), ("clock ramp", 10, 1), ("plateau", 12, 1), ("pauses", 12, 0)],
+)
+def test_false_words_are_rare(kind: str, said: int, false: int) -> None:
+    """Twelve synthetic series of a kind: how many the gate calls steady, and how often the pairs let a false word
+    stand (tests/benchmarks/false_steady.py)."""
+    rng = random.Random(31)
+    words = [word for _ in range(12) if (word := first_word(series(kind, rng))) is not None]
+    assert len(words) >= said
+    assert sum(word.false and word.stood for word in words) <= false
+    assert sum(not word.false and not word.stood for word in words) <= 1
+
+
 # ---------------------------------------------------------------- recorded on an H200
 
 
@@ -211,5 +272,5 @@ def test_recordings_of_a_noisy_host_are_never_steady(name: str, arm: str) -> Non
 
 
 def _arm(name: str, arm: str) -> tuple[list[int], set[int]]:
-    series = recorded(name)
-    return series[f"{arm}_dev_ns"], {i for i, _ in series["compile_events"]} if arm == "compiled" else set()
+    recording = recorded(name)
+    return recording[f"{arm}_dev_ns"], {i for i, _ in recording["compile_events"]} if arm == "compiled" else set()

@@ -19,7 +19,7 @@ from tcompile_tui.core.spec import Arm, Job, Phase
 from tcompile_tui.worker.channel import Channel
 
 STEPS = 50
-_STEP_NS = {Arm.EAGER: 2_000_000, Arm.COMPILED: 1_000_000}
+_SPEEDUP = {"near-tie": 1.02}
 
 
 def main() -> None:
@@ -40,6 +40,9 @@ def main() -> None:
     misbehave(script, job, channel)
     if job.phase is not Phase.PREFLIGHT:
         measure(job, channel)
+    if script == "crash-afterwards":
+        channel.send(ev.MeasurementDone())
+        os.kill(os.getpid(), signal.SIGSEGV)
     channel.send(ev.WorkerDone())
     if script == "stay":
         threading.Thread(target=time.sleep, args=(1_000,)).start()
@@ -104,7 +107,8 @@ def measure(job: Job, channel: Channel) -> None:
 
 
 def jittered(arm: Arm, steps: int) -> tuple[int, ...]:
-    return tuple(_STEP_NS[arm] + 1_000 * (i * 7 % 11) for i in range(steps))
+    speedup = _SPEEDUP.get(os.environ.get("SCRIPT", ""), 2.0) if arm is Arm.COMPILED else 1.0
+    return tuple(round(2_000_000 / speedup) + 1_000 * (i * 7 % 11) for i in range(steps))
 
 
 def send_block(

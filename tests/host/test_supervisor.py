@@ -52,6 +52,33 @@ def test_modes_are_measured_one_after_the_other(tmp_path: Path) -> None:
     assert "reduce-overhead: ENABLE" in out
 
 
+@pytest.mark.parametrize(
+    ("script", "preset", "cold", "warm"),
+    [
+        ("", "quick", 1, 1),
+        ("", "standard", 1, 1),  # 2x: no other process can change the decision
+        ("near-tie", "standard", 1, 3),
+        ("", "thorough", 3, 5),
+    ],
+)
+def test_further_processes_are_measured_where_they_matter(
+    tmp_path: Path, script: str, preset: str, cold: int, warm: int
+) -> None:
+    run = start_fake_run(tmp_path, script, "--preset", preset)
+    status, _, err = run.finish()
+    assert status == 0, err
+    phases = [event.phase for event in run.events if isinstance(event, ev.PhaseEnded)]
+    assert (phases.count(Phase.COLD), phases.count(Phase.WARM)) == (cold, warm)
+    assert run.verdict["per_mode"]["default"]["speedup"]["processes"] == warm
+
+
+def test_what_comes_after_the_measurement_may_crash(tmp_path: Path) -> None:
+    run = start_fake_run(tmp_path, "crash-afterwards")
+    status, _, err = run.finish()
+    assert status == 0, err
+    assert run.verdict["decision"].startswith("ENABLE")
+
+
 def test_kill_9_of_the_supervisor_leaves_no_process_and_a_readable_folder(tmp_path: Path) -> None:
     run = start_fake_run(tmp_path, "orphans")
     _wait_until(lambda: _compiling(run))

@@ -358,7 +358,7 @@ async def test_keys_of_the_other_kind_do_nothing_and_are_not_offered(
     async with shown(recording=CONVNET, path=tmp_path) as at:
         footer = at.text().splitlines()[-1]
         assert "Slow" in footer and "Decide" not in footer and "Help" in footer
-        await at.pilot.press("d", "x")
+        await at.pilot.press("d")
         assert asked.runs == [] and isinstance(at.app.screen, RunScreen)
 
 

@@ -34,6 +34,35 @@ def test_the_recompile_limit_is_told_once_and_names_its_guard() -> None:
     assert limit == ev.RecompileLimitHit(compile_id="0/8", text="self.step == 7")
 
 
+def test_the_recompile_limit_of_torch_2_6_names_the_guard_that_was_told_before() -> None:
+    sent: list[ev.Event] = []
+    signals = CompileSignals(sent.append)
+    metrics = {"compile_id": "0/8", "fail_type": "RecompileLimitExceeded", "fail_reason": "cache_size_limit reached"}
+    for metadata, payload in (
+        ({"artifact": {"name": "recompile_reasons"}}, "[\"0/7: L['self'].step == 7\", \"0/6: L['self'].step == 6\"]"),
+        ({"compilation_metrics": metrics}, None),
+    ):
+        signals.handle(logging.makeLogRecord({"metadata": metadata, "payload": payload}))
+    assert sent[-1] == ev.RecompileLimitHit(compile_id="0/8", text="L['self'].step == 7")
+
+
+def test_a_frame_without_guards_after_its_break_was_dropped() -> None:
+    """Before torch 2.9 nothing else tells it."""
+    sent: list[ev.Event] = []
+    signals = CompileSignals(sent.append)
+
+    def hear(metadata: dict[str, Any], payload: str | None = None) -> None:
+        signals.handle(logging.makeLogRecord({"metadata": metadata, "payload": payload}))
+
+    for frame, guards in enumerate((None, 7)):
+        place = {"frame_id": frame, "frame_compile_id": 0}
+        hear({"artifact": {"name": "dynamo_graph_break_reason"}, **place}, "Reason: builtin: print")
+        hear({"compilation_metrics": {"compile_id": f"{frame}/0", "guard_count": guards}, **place})
+    hear({"compilation_metrics": {"compile_id": "2/0"}, "frame_id": 2, "frame_compile_id": 0})
+    outcomes = [(event.fail_type, event.fail_reason) for event in sent if isinstance(event, ev.FrameCompiled)]
+    assert outcomes == [("SkipFrame", "builtin: print"), (None, None), (None, None)]
+
+
 @pytest.mark.parametrize(
     ("metadata", "payload", "event"),
     [

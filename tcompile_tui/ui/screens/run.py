@@ -35,7 +35,7 @@ _APPLY_S = 0.006
 _CATCH_UP_S = 0.03
 _MESSAGE_S = 5.0
 _SPEEDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-_LIVE_ACTIONS = {"decide_now", "stop"}
+_LIVE_ACTIONS = {"decide_now"}
 _REPLAY_ACTIONS = {"slower", "faster", "hold", "jump_to_end"}
 
 
@@ -56,6 +56,7 @@ class RunScreen(CommandScreen[None]):
         Command("l", "log", "Log", "What the model prints"),
         Command("d", "decide_now", "Decide", "End the measuring now and decide with what is there"),
         Command("x", "stop", "Stop", "End the run without a decision (asks first)"),
+        Command("x", "caches", "Caches", "The compile caches, this run's among them, and clearing them"),
         Command("less_than_sign", "slower", "Slow", "Half the speed of the replay"),
         Command("greater_than_sign", "faster", "Fast", "Double the speed of the replay"),
         Command("0", "hold", "Hold", "Hold the replay, or let it go on"),
@@ -112,6 +113,7 @@ histories   two seconds a character, from 0 to the value's limit"""
         self._paused = False
         self._speed = feed.speed if isinstance(feed, ReplayFeed) and feed.speed > 0 else 1.0
         self._message = ""
+        self._goes_on = feed.live
 
     # ------------------------------------------------------------ Textual
 
@@ -136,14 +138,25 @@ histories   two seconds a character, from 0 to the value's limit"""
         self._feed.close()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A replay cannot be stopped, a live run not be slowed down."""
+        """A replay cannot be stopped, a live run not be slowed down; what has ended has caches to look at."""
+        if action == "caches":
+            return not self._is_going_on
+        if action == "stop":
+            return self._is_going_on
         return action not in (_REPLAY_ACTIONS if self._feed.live else _LIVE_ACTIONS)
+
+    @property
+    def _is_going_on(self) -> bool:
+        return self._feed.live and not self._intake.over and self.state.ended is None
 
     # ------------------------------------------------------------ the beat
 
     def tick(self) -> None:
         """Take in what is due, draw what has changed, and hand over when a live run has ended."""
         self._catch_up()
+        if self._goes_on and not self._is_going_on:
+            self._goes_on = False
+            self.refresh_bindings()
         if self._paused:
             self._draw_title()
         else:
@@ -246,6 +259,9 @@ histories   two seconds a character, from 0 to the value's limit"""
         if yes:
             self._say("asked: it stops" if ask_to_abandon(self._feed.folder) else _NOT_REACHED)
 
+    def action_caches(self) -> None:
+        self._program.show_caches(self._feed.folder)
+
     def action_back(self) -> None:
         info = self._feed.folder.read_info()
         here = info is not None and info.cwd == str(Path.cwd())
@@ -261,8 +277,7 @@ histories   two seconds a character, from 0 to the value's limit"""
             self._say("nothing is known yet")
 
     def action_leave(self) -> None:
-        goes_on = self._feed.live and not self._intake.over and self.state.ended is None
-        if goes_on:
+        if self._is_going_on:
             self.app.push_screen(LeaveScreen(), self._leave_by)
         else:
             self.app.exit()

@@ -77,6 +77,7 @@ class RunsScreen(CommandScreen[None]):
         Command("enter", "open", "Open", "The verdict of the run; a running one is followed", priority=True),
         Command("p", "replay", "Replay", "Watch the run again from its start"),
         Command("d", "delete", "Delete", "Delete the run folder, after a question; never of a run that goes on"),
+        Command("x", "caches", "Caches", "The compile caches, the chosen run's among them, and clearing them"),
         Command("escape,q", "back", "Back", "Back to where you came from"),
         Command("home", "newest", "Newest", "To the newest run", show=False, priority=True),
         Command("end", "oldest", "Oldest", "To the oldest run", show=False, priority=True),
@@ -289,6 +290,10 @@ x  the run died before its end; opening it shows what its records tell
 
     def action_oldest(self) -> None:
         self._table.move_cursor(row=len(self._rows) - 1, animate=False)
+
+    def action_caches(self) -> None:
+        row = self._chosen
+        self._program.show_caches(row.run.folder if row is not None else None)
 
     def action_back(self) -> None:
         self.app.pop_screen()

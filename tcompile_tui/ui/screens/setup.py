@@ -32,8 +32,8 @@ _TITLE = "Does torch.compile pay off?"
 _TALL_LINES = 30
 _TYPING_PAUSE_S = 0.2
 _POLL_S = 0.05
-# Textual draws sixty times a second: after this the title is on the screen, and the form may take its time.
-_FIRST_FRAME_S = 1 / 30
+# After its first frame is drawn the form may take its time; a thread must have written that frame before.
+_FIRST_FRAME_S = 0.01
 
 
 class DevicesFound(Message):
@@ -53,8 +53,10 @@ class SetupScreen(CommandScreen[None]):
         Command("r", "run", "Run", "Start the benchmark that the form describes"),
         Command("y", "copy", "Copy", "Copy the command line to the clipboard (OSC 52)"),
         Command("h", "history", "History", "The runs that were recorded"),
+        Command("x", "caches", "Caches", "What torch.compile keeps on disk, and clearing it"),
         Command("f", "toggle_files", "Files", "Show or hide the files"),
         Command("slash", "focus_target", "Path", "Write the path of the model"),
+        Command("q,ctrl+q", "app.quit", "Quit", "Leave; a run that was started goes on"),
         Command("escape", "leave_field", "Done", "Leave the field, so that letters are keys again"),
     )
     HELP = """\
@@ -105,15 +107,16 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
         self._say("press r to find out" if self._given else "choose a model, then press r")
         self.query_one(CommandBar).border_title = "The same from a shell"
         self.query_one("#files-panel").border_title = "Files"
-        self.set_timer(_FIRST_FRAME_S, self._fill)
+        self.call_after_refresh(self.set_timer, _FIRST_FRAME_S, self._fill)
 
     async def _fill(self) -> None:
+        from tcompile_tui.ui.setup_form import form_defaults
         from tcompile_tui.ui.widgets.model_tree import ModelTree
         from tcompile_tui.ui.widgets.setup_fields import SetupFields
 
         ascii_only = self._application.ascii_only
         self._tree = ModelTree(self._cwd, ascii_only)
-        self._fields = SetupFields(self._cwd, self._given, ascii_only)
+        self._fields = SetupFields(self._cwd, self._given, ascii_only, form_defaults(self._application.config))
         self._fields.border_title = "Benchmark"
         await self.query_one("#files-panel").mount(self._tree)
         await self.query_one("#form-panel").mount(self._fields)
@@ -242,6 +245,9 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
 
     def action_history(self) -> None:
         self._application.show_runs()
+
+    def action_caches(self) -> None:
+        self._application.show_caches()
 
     def action_toggle_files(self) -> None:
         panel = self.query_one("#files-panel")

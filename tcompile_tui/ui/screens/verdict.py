@@ -55,6 +55,7 @@ class VerdictScreen(CommandScreen[None]):
         Command("s", "save_report", "Save", "Write the verdict as text to report.txt in the run folder"),
         Command("r", "rerun", "Rerun", "To Setup, with this model"),
         Command("h", "runs", "Runs", "Earlier runs"),
+        Command("x", "caches", "Caches", "The compile caches, this run's among them, and clearing them"),
         Command("q,escape", "back", "Back", "Back, in the end to Setup"),
         Command("pagedown,space", "page_down", "Page down", "Further down", show=False, priority=True),
         Command("pageup", "page_up", "Page up", "Further up", show=False, priority=True),
@@ -290,6 +291,9 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
 
     def action_runs(self) -> None:
         self._program.show_runs()
+
+    def action_caches(self) -> None:
+        self._program.show_caches(self._folder)
 
     def action_back(self) -> None:
         # Below this screen there is the one that led here, or Textual's own empty one.

@@ -34,11 +34,13 @@ AMPS = (
     Option("fp16", "fp16", "steps under autocast"),
 )
 PLAN_UNITS = (Option("hours", "hours", "of eager steps"), Option("steps", "steps"))
-PRESETS = tuple(
-    Option(preset.value, preset.value, f"at most {preset.budget_s / 60:.0f} min")
-    for preset in (Preset.QUICK, Preset.STANDARD, Preset.THOROUGH)
-)
 DEVICES = (Option("auto", "auto", "least busy GPU, else CPU"), Option("cpu", "cpu"))
+
+
+def preset_options(with_smoke: bool) -> tuple[Option, ...]:
+    """The smoke preset decides too little to be offered unasked."""
+    offered = [preset for preset in Preset if with_smoke or preset is not Preset.SMOKE]
+    return tuple(Option(each.value, each.value, f"at most {each.budget_s / 60:.0f} min") for each in offered)
 
 
 def device_options() -> tuple[Option, ...]:

@@ -52,8 +52,10 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
 
         complete: bool
 
-    def __init__(self, cwd: Path, target: str, ascii_only: bool) -> None:
+    def __init__(self, cwd: Path, target: str, ascii_only: bool, defaults: FormValues) -> None:
         super().__init__(id="form", classes="panel")
+        self._defaults = defaults
+        self._offers_smoke = defaults.preset is Preset.SMOKE
         self._task_of_file = Task.INFER
         self._facts = TargetFacts("")
         self._insists = False
@@ -81,7 +83,8 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         self._amp = Choices("AMP", offered.AMPS, [offered.AS_BUILT], id="amp", ascii_only=ascii_only)
         self._unit = Choices("", offered.PLAN_UNITS, ["hours"], id="unit", ascii_only=ascii_only)
         self._plan = Field(PLAN, "Plan", Input(placeholder="24 (assumed)", id="plan-line"), self._unit, id="plan")
-        self._preset = Choices("Preset", offered.PRESETS, ["standard"], id="preset", ascii_only=ascii_only)
+        presets = offered.preset_options(self._offers_smoke)
+        self._preset = Choices("Preset", presets, ["standard"], id="preset", ascii_only=ascii_only)
 
         for begins_a_group in (self._inputs, self._task_row, self._device, self._plan):
             begins_a_group.add_class("-first")
@@ -97,6 +100,9 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         yield self._amp
         yield self._plan
         yield self._preset
+
+    def on_mount(self) -> None:
+        self._restore(self._defaults)
 
     # ------------------------------------------------------------ values
 
@@ -146,7 +152,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         if facts.path != before.path:
             self._insists = False
             self._task_of_file = Task.TRAIN if facts.hooks.train else Task.INFER
-            values = remembered or FormValues()
+            values = remembered or self._defaults
             self._restore(values)
         if facts.path != before.path or facts.chosen != before.chosen or facts.hooks != before.hooks:
             rows = input_rows(facts.chosen)
@@ -197,7 +203,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         self._dtype.choose([values.dtype or offered.AS_BUILT])
         self._amp.choose([values.amp or offered.AS_BUILT])
         self._unit.choose([values.plan_unit.value])
-        preset = values.preset if values.preset is not Preset.SMOKE else Preset.QUICK
+        preset = values.preset if values.preset is not Preset.SMOKE or self._offers_smoke else Preset.QUICK
         self._preset.choose([preset.value])
         with self.prevent(Input.Changed):
             self._plan.line.value = values.plan

@@ -74,7 +74,7 @@ def total_times(verdict: Verdict) -> TotalTimes | None:
         result = judged.result
         if result.gain is None or result.cold_start is None:
             continue
-        start_s, step_s = max(0.0, result.cold_start.extra_s), max(0.0, eager_s - result.gain.mean_ns / 1e9)
+        start_s, step_s = max(0.0, result.cold_start.extra.mean_s), max(0.0, eager_s - result.gain.mean_ns / 1e9)
         name = result.mode.value
         lines.append(TotalTimeLine(MODE_LETTERS[result.mode], name, start_s, step_s, best=judged is best))
         starts.append(start_s)
