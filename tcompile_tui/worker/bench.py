@@ -131,7 +131,7 @@ def _place_of(code: Callable[..., Any] | type) -> tuple[str | None, int | None]:
 def second_copy(bench: Bench, model: torch.nn.Module) -> tuple[torch.nn.Module, str]:
     """An identical, independent model for the other arm; where memory is short one that shares every tensor."""
     bench.stage.name = "second copy of the model"
-    if not _copy_fits(bench):
+    if not copy_fits(bench):
         shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
         return copy.deepcopy(model, shared), "both arms share one set of parameters, because memory is short"
     try:
@@ -153,7 +153,8 @@ def second_copy(bench: Bench, model: torch.nn.Module) -> tuple[torch.nn.Module, 
         )
 
 
-def _copy_fits(bench: Bench) -> bool:
+def copy_fits(bench: Bench) -> bool:
+    """Is there room for the model and the other arm's activations once more, on a GPU?"""
     peak_bytes = bench.job.eager_peak_bytes
     if bench.device.type != "cuda" or peak_bytes is None:
         return True

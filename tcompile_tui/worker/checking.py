@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..core.events import ComparisonKind, Level, Notice
-from .bench import Bench
+from .bench import Bench, copy_fits
 from .compare import Arithmetic, compare_snapshots, snapshot_outputs
 from .failures import text_of
 from .inputs import Batch, clone_batch, map_tensors, walk_tensors
@@ -77,16 +77,14 @@ def _check(
 
 
 def _eager_run(bench: Bench, original: torch.nn.Module, state: FirstState) -> Run:
-    inputs = [clone_batch(batch) for batch in state.batches]
-    pristine = FirstState([original], inputs)
-    step = make_step(bench.user, original, inputs, bench.job.spec, bench.task, bench.device, updates=False)
-
     def run(seed: int) -> dict[str, Any]:
-        pristine.restore()
+        state.restore()
+        inputs = [clone_batch(batch) for batch in state.batches]
+        step = make_step(bench.user, original, inputs, bench.job.spec, bench.task, bench.device, updates=False)
         seed_everything(seed)
         outputs = snapshot_outputs(step(0), original, with_gradients=bench.training)
         original.zero_grad(set_to_none=True)
-        pristine.restore()
+        state.restore()
         return outputs
 
     return run
@@ -110,7 +108,7 @@ def _changing(model: torch.nn.Module) -> Iterator[torch.Tensor]:
 
 def _equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
     with contextlib.suppress(RuntimeError, NotImplementedError):  # of some layouts
-        return torch.equal(tensor, value)
+        return bool(torch.equal(tensor, value))
     return False
 
 
@@ -137,6 +135,10 @@ def _uses_tf32(model: torch.nn.Module) -> bool:
 def make_reference(bench: Bench, model: torch.nn.Module, batches: list[Batch]) -> None:
     """Run the first step in float64, in float32 where that does not work for a model of 16 bits, and keep what it
     gives in the job's file. A model that can do neither has no reference, and that is no failure."""
+    if not copy_fits(bench):
+        text = "the outputs have no reference in higher precision: it does not fit the free GPU memory"
+        bench.channel.send(Notice(level=Level.WARNING, code="reference-missing", text=text))
+        return
     arithmetic = arithmetic_of(bench, model)
     wanted = [torch.float64, *([torch.float32] if arithmetic.low_precision is not None else [])]
     reasons = []
@@ -154,6 +156,16 @@ def make_reference(bench: Bench, model: torch.nn.Module, batches: list[Batch]) -
         return
     text = f"the outputs have no reference in higher precision ({'; '.join(reasons)})"
     bench.channel.send(Notice(level=Level.WARNING, code="reference-missing", text=text))
+
+
+def _load_reference(bench: Bench) -> Reference | None:
+    """None where there is none, or where its process was cut off while it wrote."""
+    if bench.job.reference_file is None:
+        return None
+    try:
+        return Reference.load(Path(bench.job.reference_file))
+    except Exception:
+        return None
 
 
 class LowPrecisionError(Exception):
@@ -184,7 +196,7 @@ def _converted(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return changed.clone().requires_grad_(tensor.requires_grad)
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(TorchDispatchMode):  # type: ignore[misc]
     """Raises LowPrecisionError when any operation gives 16 bits: such a twin shares eager's roundings, and could
     make its errors look smaller than they are."""
 

@@ -175,4 +175,3 @@ def _sums(a: torch.Tensor, b: torch.Tensor) -> _Sums:
 def _violations(a: torch.Tensor, b: torch.Tensor, tolerance: float, rms: float) -> int:
     """The absolute part is relative to the output's own size: a fixed one would let small gradients be anything."""
     return int((~torch.isclose(b, a, rtol=tolerance, atol=tolerance * rms, equal_nan=True)).sum())
-

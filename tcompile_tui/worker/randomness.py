@@ -58,7 +58,7 @@ def _sampled(snapshot: dict[str, Any]) -> dict[str, torch.Tensor]:
 
 
 def _same(tensor: torch.Tensor, other: torch.Tensor) -> bool:
-    return tensor.shape == other.shape and tensor.numel() > 0
+    return bool(tensor.shape == other.shape) and tensor.numel() > 0
 
 
 def _spread(path: str, runs: list[torch.Tensor]) -> LeafSpread:
