@@ -34,13 +34,15 @@ class Separation:
 def find_difference(leaf: LeafSpread, runs: int, low_precision: bool) -> str | None:
     """What differs between the arms beyond chance and rounding, in words; None if nothing does."""
     rounding = _LOW_PRECISION_ROUNDING if low_precision else _ROUNDING
-    if leaf.elements == 0:
+    if leaf.elements == 0 or runs < 2:
         return None
     pattern = separation(_full(leaf.products, 2 * runs))
     if _matters(pattern, rounding * leaf.rms):
         share = pattern.distance / leaf.rms if leaf.rms else math.inf
         return f"its mean over {runs} runs differs by {share:.1e} of its size"
     for statistic in leaf.statistics:
+        if len(statistic.eager) != runs or len(statistic.compiled) != runs:
+            continue
         size = 1.0 if statistic.name.startswith("share") else leaf.rms
         if _matters(separation(_products_of(statistic)), rounding * size):
             eager, compiled = _mean(statistic.eager), _mean(statistic.compiled)
