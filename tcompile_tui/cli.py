@@ -14,6 +14,7 @@ import click
 
 import tcompile_tui
 from tcompile_tui.cli_caches import caches
+from tcompile_tui.cli_doctor import doctor
 
 if TYPE_CHECKING:
     from tcompile_tui.core.spec import RunSpec
@@ -78,6 +79,33 @@ def decide(run_folder: str, as_json: bool) -> None:
 
 
 @main.command()
+@click.argument("run_folders", metavar="RUN RUN...", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="As JSON: a list, one comparison for each run after the first.")
+@click.option("--gate", is_flag=True, help="Exit status 10 if a run is a regression against the first.")
+def compare(run_folders: tuple[str, ...], as_json: bool, gate: bool) -> None:
+    """Compare recorded runs with the first of them: what was different, and what changed beyond the intervals.
+
+    RUN is a run folder, or its name as `tcompile-tui runs` lists it.
+    """
+    import msgspec
+
+    from tcompile_tui.core.compare_runs import compare_runs
+    from tcompile_tui.host.recorded import read_compared_run
+    from tcompile_tui.report.comparison import comparison_document, comparison_text
+
+    if len(run_folders) < 2:
+        _fail("compare needs two runs or more: tcompile-tui compare BEFORE AFTER", 2)
+    before, *others = [read_compared_run(_recorded(run)) for run in run_folders]
+    found = [compare_runs(before, after) for after in others]
+    if as_json:
+        documents = msgspec.json.encode([comparison_document(comparison) for comparison in found])
+        click.echo(msgspec.json.format(documents, indent=2))
+    else:
+        click.echo("\n".join(comparison_text(comparison) for comparison in found), nl=False)
+    raise SystemExit(10 if gate and any(comparison.is_regression for comparison in found) else 0)
+
+
+@main.command()
 @click.argument("run_folder", metavar="RUN")
 @click.option(
     "--speed", type=click.FloatRange(min=0.1), default=4.0, show_default=True, help="Times as fast as it was."
@@ -127,6 +155,7 @@ def _run_options(function: Any) -> Any:
         click.option("--accumulate", type=click.IntRange(min=1), default=1, metavar="N", help="Micro-batches of one training step: N times forward and backward, then the optimizer. Default: 1."),
         click.option("--planned-steps", type=click.IntRange(min=1), help="Steps of the run you plan."),
         click.option("--planned-hours", type=click.FloatRange(min=0, min_open=True), help="Or its length in hours of eager steps. Default: 24."),
+        click.option("--starts", metavar="cold=N,warm=M", help="How often that run is started, with empty compile caches and with those of an earlier start. Default: cold=1."),
         click.option("--preset", type=click.Choice(PRESETS), default="standard", show_default=True, help="How much time to take: quick 5 min at most, standard 15, thorough 60."),
         click.option("--budget", type=click.FloatRange(min=5), metavar="SECONDS", help="Time limit for the whole run."),
     ]  # fmt: skip
@@ -270,6 +299,7 @@ def _request(target: str, argv: tuple[str, ...], options: dict[str, Any]) -> Run
 
 def _spec(target: str, options: dict[str, Any]) -> RunSpec:
     from tcompile_tui.core.spec import (
+        ONE_COLD_START,
         Mode,
         Plan,
         Preset,
@@ -281,6 +311,7 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         parse_device,
         parse_dtype,
         parse_inputs,
+        parse_starts,
         parse_target,
     )  # fmt: skip
 
@@ -296,7 +327,11 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         device=parse_device(options["device"]),
         dtype=parse_dtype(options["dtype"]) if options["dtype"] else None,
         amp=options["amp"],
-        plan=Plan(options["planned_steps"], options["planned_hours"]),
+        plan=Plan(
+            options["planned_steps"],
+            options["planned_hours"],
+            parse_starts(options["starts"]) if options["starts"] else ONE_COLD_START,
+        ),
         preset=preset,
         budget_s=options["budget"] or preset.budget_s,
         accumulate=check_accumulate(options["accumulate"], task),
@@ -355,6 +390,7 @@ def _setting_text(value: Any) -> str:
 
 
 main.add_command(caches)
+main.add_command(doctor)
 
 
 def _fail(message: str, status: int) -> NoReturn:

@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 from tcompile_tui.core.pairs import TimeGain
 
 # The relative spread of a cold start's cost between processes, and how many runs that prior is worth.
-_PRIOR_COST_SPREAD = 0.10
+PRIOR_COST_SPREAD = 0.10
 _PRIOR_WEIGHT = 4
 _Z_95 = 1.96
 
@@ -45,7 +45,7 @@ def start_cost(extra_costs_s: Sequence[float]) -> Cost:
     """
     n, mean = len(extra_costs_s), fmean(extra_costs_s)
     own = (stdev(extra_costs_s) / mean) ** 2 if n > 1 and mean else 0.0
-    variance = (_PRIOR_WEIGHT * _PRIOR_COST_SPREAD**2 + (n - 1) * own) / (_PRIOR_WEIGHT + n - 1)
+    variance = (_PRIOR_WEIGHT * PRIOR_COST_SPREAD**2 + (n - 1) * own) / (_PRIOR_WEIGHT + n - 1)
     return Cost(mean, abs(mean) * math.sqrt(variance / n))
 
 

@@ -132,7 +132,7 @@ def _cudagraphs(state: RunState, results: Sequence[ModeResult]) -> Iterator[Find
             )
         if state.run is None or state.run.device == "cpu" or result.proof is None:
             continue
-        programs, replays = result.proof.program_calls, result.proof.graph_launches
+        programs, replays = result.proof.program_calls or 0.0, result.proof.graph_launches
         if programs and not result.cudagraph_recordings and not cold.compile.cudagraph_skips:
             yield Finding(
                 "cudagraphs-not-captured",

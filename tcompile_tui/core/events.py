@@ -426,7 +426,8 @@ class StepsProfiled(Event):
     """A few steady steps of one arm under torch's profiler: proof of what ran. All figures are totals over `steps`.
 
     `lookups` and `lookup_ns` are the guard checks that every call of a compiled frame pays on the host. `regions`
-    are the compile ids whose code ran, `program_calls` the calls of Inductor's programs. The device's side is None
+    are the compile ids whose code ran, `program_calls` the calls of Inductor's programs (None before torch 2.9, which
+    does not mark them). The device's side is None
     on CPU and where the profiler may not see the device: `kernels` that ran (`triton_kernels` among them),
     `graph_launches` (replayed cudagraphs), `device_busy_ns`. `library_ns` is the time in matrix products,
     convolutions and attention, of the device or, on CPU, of the host. `wall_ns` includes the profiler's own cost.
@@ -439,7 +440,7 @@ class StepsProfiled(Event):
     lookups: int
     lookup_ns: int
     regions: tuple[str, ...]
-    program_calls: int
+    program_calls: int | None
     kernels: int | None = None
     triton_kernels: int | None = None
     graph_launches: int | None = None

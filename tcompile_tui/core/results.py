@@ -58,7 +58,7 @@ class StepProof:
     guard_us: float
     guard_checks: float
     regions: int
-    program_calls: float
+    program_calls: float | None
     kernels: float | None
     graph_launches: float | None
 
@@ -279,7 +279,7 @@ def _proof(process: ProcessState | None) -> StepProof | None:
         guard_us=seen.lookup_ns / 1e3 / seen.steps,
         guard_checks=seen.lookups / seen.steps,
         regions=len(seen.regions),
-        program_calls=seen.program_calls / seen.steps,
+        program_calls=seen.program_calls / seen.steps if seen.program_calls is not None else None,
         kernels=seen.kernels / seen.steps if seen.kernels is not None else None,
         graph_launches=seen.graph_launches / seen.steps if seen.graph_launches is not None else None,
     )

@@ -267,7 +267,7 @@ def _headline(best: JudgedMode, planned: float | None, spec: RunSpec | None) -> 
         paid = f"{starts} paid back after {count(steps)} steps ({duration(wall_s)})"
         saved = f"it saves {percent(best.planned_gain)} of {plan}"
         return "; ".join([measured, paid, saved, *([best.reason] if best.reason else [])])
-    return f"{measured}; {best.reason} ({plan})" if best.reason else f"{measured} ({plan})"
+    return "; ".join([measured, *([best.reason] if best.reason else []), f"decided for {plan}"])
 
 
 def _starts_text(starts: Starts) -> str:

@@ -93,7 +93,9 @@ def survey(places: Sequence[Place], progress: Progress = lambda files: None) -> 
     users = users_of(places)
     for place in places:
         contents = scan(place, progress)
-        yield PlaceReport(contents, file_system(place.path), tuple(users.get(place.path, ())))
+        report = PlaceReport(contents, file_system(place.path), tuple(users.get(place.path, ())))
+        _ = report.kinds  # added up here: of a million entries that takes longer than a screen may stall
+        yield report
 
 
 def entries_of_run(found: Iterable[Contents], supervisor: ProcessId) -> frozenset[Path]:

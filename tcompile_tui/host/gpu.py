@@ -53,6 +53,16 @@ class GpuInfo:
     mig: bool = False
 
 
+@dataclass(frozen=True)
+class GpuTraits:
+    """What a device can do. `sm_count` is of the MIG instance where it is one; `max_sm_clock_mhz` of the whole GPU."""
+
+    capability: tuple[int, int] | None = None
+    sm_count: int | None = None
+    max_sm_clock_mhz: float | None = None
+    driver_cuda: tuple[int, int] | None = None
+
+
 class Gpus:
     """NVML for as long as the context is open; without NVML or driver there are simply no GPUs."""
 
@@ -76,6 +86,24 @@ class Gpus:
             if handle is not None:
                 found += self._devices_of(index, handle, driver)
         return tuple(found)
+
+    def traits(self, gpu: GpuInfo) -> GpuTraits:
+        device = _ask(self._nvml, "nvmlDeviceGetHandleByUUID", gpu.uuid)
+        board = _ask(self._nvml, "nvmlDeviceGetHandleByIndex", gpu.index)
+        capability = _ask(self._nvml, "nvmlDeviceGetCudaComputeCapability", board)
+        cuda = _ask(self._nvml, "nvmlSystemGetCudaDriverVersion_v2")  # 12040 is 12.4
+        if gpu.mig:
+            attributes = _ask(self._nvml, "nvmlDeviceGetAttributes_v2", device)
+            sm_count = getattr(attributes, "multiprocessorCount", None)
+        else:
+            cores = _ask(self._nvml, "nvmlDeviceGetNumGpuCores", board)
+            sm_count = cores // _cores_per_sm(*capability) if cores and capability else None
+        return GpuTraits(
+            capability=(int(capability[0]), int(capability[1])) if capability else None,
+            sm_count=sm_count,
+            max_sm_clock_mhz=_ask(self._nvml, "nvmlDeviceGetMaxClockInfo", board, _SM_CLOCK),
+            driver_cuda=(cuda // 1000, cuda % 1000 // 10) if cuda else None,
+        )
 
     def _devices_of(self, index: int, gpu: Any, driver: str | None) -> list[GpuInfo]:
         mig_mode = _ask(self._nvml, "nvmlDeviceGetMigMode", gpu)  # [current, pending]
@@ -268,6 +296,11 @@ def _use(gpu: GpuInfo) -> tuple[float, int]:
     """Sorts the least used first; what is not known counts as busy."""
     percent = _UNKNOWN_USE_PERCENT if gpu.utilisation_percent is None else gpu.utilisation_percent
     return percent, gpu.memory_used_bytes or 0
+
+
+def _cores_per_sm(major: int, minor: int) -> int:
+    """CUDA C++ Programming Guide, "Compute Capabilities": FP32 lanes of a multiprocessor."""
+    return 64 if major in (6, 7, 8) and (major, minor) not in ((6, 1), (6, 2), (8, 6), (8, 7), (8, 9)) else 128
 
 
 def _start_nvml() -> Any | None:

@@ -82,7 +82,8 @@ def _parts_text(parts: Mapping[CompilePart, float]) -> str:
 
 
 def _proof_text(proof: StepProof) -> str:
-    words = [f"{plural(round(proof.program_calls), 'compiled program')}", f"guard checks {proof.guard_us:.0f} us"]
+    words = [plural(round(proof.program_calls), "compiled program")] if proof.program_calls is not None else []
+    words += [f"guard checks {proof.guard_us:.0f} us"]
     if proof.graph_launches is not None:
         words.append(f"{plural(round(proof.graph_launches), 'cudagraph replay')}")
     if proof.kernels is not None:

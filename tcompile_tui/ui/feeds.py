@@ -8,8 +8,9 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import Protocol
 
 from tcompile_tui.core.events import Event, RunEnded
@@ -20,6 +21,8 @@ _LOOK_S = 0.1
 _BATCH_EVENTS = 2_000
 # A dead supervisor's last records may still be on their way to the disk's cache.
 _DEAD_LOOKS = 5
+# run.json gives the start in whole seconds, so it may have been as much later.
+_START_RESOLUTION_S = 1.0
 
 
 class Feed(Protocol):
@@ -57,6 +60,7 @@ class LiveFeed:
         self._done = False
         self._last_t_s = 0.0
         self._last_at = monotonic()
+        self._started_at: float | None = None
         self._thread = threading.Thread(target=self._read, daemon=True, name="follow")
         self._thread.start()
 
@@ -73,7 +77,14 @@ class LiveFeed:
         return taken
 
     def now_s(self) -> float:
-        return self._last_t_s + (0.0 if self._done else monotonic() - self._last_at)
+        """By the last record and the time since it was read; on attaching to a silent run that is too little, and
+        what has passed by this host's clock since the run's start is at least due."""
+        if self._done:
+            return self._last_t_s
+        since_record_s = self._last_t_s + monotonic() - self._last_at
+        if self._started_at is None:
+            return since_record_s
+        return max(since_record_s, time() - self._started_at - _START_RESOLUTION_S)
 
     def close(self) -> None:
         self._stop.set()
@@ -84,6 +95,8 @@ class LiveFeed:
         while not self._stop.is_set():
             if tail is None and self.folder.events.exists():
                 tail = EventTail(self.folder.events)
+            if tail is not None and self._started_at is None:
+                self._started_at = self._start_by_own_clock()
             events = tail.read() if tail is not None else []
             for event in events:
                 self._events.put(event)
@@ -98,6 +111,16 @@ class LiveFeed:
         if tail is not None:
             tail.close()
         self._done = True
+
+    def _start_by_own_clock(self) -> float | None:
+        """Seconds since the epoch; None for a run of another host, whose clock may be wrong by any amount."""
+        info = self.folder.read_info()
+        if info is None or info.supervisor.is_elsewhere:
+            return None
+        try:
+            return datetime.fromisoformat(info.started_at).timestamp()
+        except ValueError:
+            return None
 
     def _supervisor_is_gone(self) -> bool:
         info = self.folder.read_info()

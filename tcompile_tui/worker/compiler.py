@@ -326,7 +326,7 @@ class CompileSignals(logging.Handler):
         fail_type, fail_reason = get("fail_type"), get("fail_reason")
         break_reason = self._break_reasons.pop(compile_id or "", None)
         if break_reason and fail_type is None and get("guard_count") is None:
-            # Before torch 2.9 a frame dropped at a graph break counts as no failure; it only never gets guards.
+            # Before torch 2.11 a frame dropped at a graph break counts as no failure; it only never gets guards.
             fail_type, fail_reason = "SkipFrame", break_reason
         overhead_us = get("structured_logging_overhead_us")
         self._send(

@@ -73,6 +73,8 @@ def read_spans(spans: list[Span], arm: Arm, steps: int, wall_ns: int, on_gpu: bo
     kernels = [span for span in spans if span.on_device]
     lookups = [span for span in host if span.name == _LOOKUP]
     saw_device = on_gpu and bool(kernels)
+    regions = tuple(sorted({s.name.removeprefix(_REGION) for s in host if s.name.startswith(_REGION)}))
+    program_calls = sum(span.name.startswith(_PROGRAM) for span in host)
     candidates, is_library = (kernels, _LIBRARY_KERNEL.search) if on_gpu else (host, _LIBRARY_OPS.__contains__)
     library = [span for span in candidates if is_library(span.name)]
     return StepsProfiled(
@@ -81,8 +83,8 @@ def read_spans(spans: list[Span], arm: Arm, steps: int, wall_ns: int, on_gpu: bo
         wall_ns=wall_ns,
         lookups=len(lookups),
         lookup_ns=sum(span.end_ns - span.start_ns for span in lookups),
-        regions=tuple(sorted({s.name.removeprefix(_REGION) for s in host if s.name.startswith(_REGION)})),
-        program_calls=sum(span.name.startswith(_PROGRAM) for span in host),
+        regions=regions,
+        program_calls=program_calls if program_calls or not regions else None,
         kernels=len(kernels) if saw_device else None,
         triton_kernels=sum(span.name.startswith("triton_") for span in kernels) if saw_device else None,
         graph_launches=sum(span.name in _GRAPH_LAUNCHES for span in host) if saw_device else None,

@@ -78,7 +78,7 @@ def parse_graph_break(text: str, compile_id: str | None, library_root: str) -> G
         line=line,
         function=function,
         source=linecache.getline(file, line).strip()[:400] or None if file and line else None,
-        reason=(reasons or lines or ["unknown reason"])[0],
+        reason=(reasons or lines or ["unknown reason"])[0].removeprefix("Unsupported: "),  # the class, in torch 2.6
         explanation=next((x.removeprefix("Explanation:").strip() for x in lines if x.startswith("Explanation:")), None),
         hints=tuple(x.removeprefix("Hint:").strip() for x in lines if x.startswith("Hint:")),
         gb_id=gb_id.group(1).upper() if gb_id else None,

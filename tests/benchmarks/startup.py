@@ -2,7 +2,8 @@
 
     python -m tests.benchmarks.startup [ROUNDS]
 
-What counts is the ratio (at most 1.3); the absolute figure depends on how busy the machine is.
+What counts is the paired ratio (at most 1.3): the median of what each round's time is to the empty app's in the same
+round. The absolute figure depends on how busy the machine is.
 """
 
 from __future__ import annotations
@@ -71,9 +72,9 @@ def main() -> None:
         for _ in range(rounds):
             for label, command in commands.items():
                 seconds[label].append(first_paint_s(command, samples))
-    base = median(seconds["empty Textual app"])
+    base = seconds["empty Textual app"]
     for label, values in seconds.items():
-        ratio = median(values) / base
+        ratio = median(value / beside for value, beside in zip(values, base))
         print(f"{label:<26} median {1e3 * median(values):5.0f} ms, best {1e3 * min(values):5.0f} ms, {ratio:.2f}x")
 
 

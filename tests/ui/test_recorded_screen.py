@@ -22,8 +22,8 @@ def test_the_verdict_on_the_captured_screen_is_the_one_of_the_records(tmp_path: 
     captured = _words("h200-tmux-verdict")
     assert verdict.decision is Decision.ENABLE
     assert verdict.best is not None and verdict.best.result.speedup is not None
-    speedup = verdict.best.result.speedup
-    assert f"{ratio(speedup.value)} ({ratio(speedup.lo)} to {ratio(speedup.hi)})" in captured
+    # The interval on the screen was that of one process; today's holds the average process and is wider.
+    assert f"{ratio(verdict.best.result.speedup.value)} (" in captured
     assert verdict.paste_line is not None and verdict.paste_line in captured
 
 

@@ -13,7 +13,7 @@ from tests.ui.screen_app import screen_text
 SHOWS = {
     "setup": ("ResNet18()", "[x] reduce-overhead", "tcompile-tui run convnet.py", "--planned-hours 6"),
     "run": ("warm reduce-overhead", "eager and compiled", "pairs", "H200"),
-    "verdict": ("it pays off here", 'model.compile(mode="reduce-overhead")', "3 findings"),
+    "verdict": ("it pays off here", 'model.compile(mode="reduce-overhead")', "4 findings"),
     "finding": ("graph break:", "two_breaks.py:18  in forward", "> 18", "what to do"),
     "run-80x24": ("cold reduce-overhead", "code generation"),
     "verdict-80x24": ("it pays off here", "paid back after"),

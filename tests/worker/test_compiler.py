@@ -47,7 +47,7 @@ def test_the_recompile_limit_of_torch_2_6_names_the_guard_that_was_told_before()
 
 
 def test_a_frame_without_guards_after_its_break_was_dropped() -> None:
-    """Before torch 2.9 nothing else tells it."""
+    """Before torch 2.11 nothing else tells it."""
     sent: list[ev.Event] = []
     signals = CompileSignals(sent.append)
 

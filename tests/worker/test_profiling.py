@@ -50,3 +50,9 @@ def test_covered_time_counts_each_moment_once(starts_and_lengths: list[tuple[int
     spans = [_device("kernel", start, start + length) for start, length in starts_and_lengths]
     moments = {moment for start, length in starts_and_lengths for moment in range(start, start + length)}
     assert covered_ns(spans) == len(moments)
+
+
+def test_a_torch_that_does_not_mark_its_programs_leaves_their_number_open() -> None:
+    seen = read_spans([_host(_REGION)], Arm.COMPILED, steps=1, wall_ns=9, on_gpu=False)
+    assert (seen.regions, seen.program_calls) == (("0/0",), None)
+    assert read_spans([_host("aten::add")], Arm.COMPILED, steps=1, wall_ns=9, on_gpu=False).program_calls == 0

@@ -56,7 +56,7 @@ class RunScreen(CommandScreen[None]):
         Command("l", "log", "Log", "What the model prints"),
         Command("d", "decide_now", "Decide", "End the measuring now and decide with what is there"),
         Command("x", "stop", "Stop", "End the run without a decision (asks first)"),
-        Command("x", "caches", "Caches", "The compile caches, this run's among them, and clearing them"),
+        Command("x", "caches", "Caches", "The compile caches, the run's among them, and clearing them", show=False),
         Command("less_than_sign", "slower", "Slow", "Half the speed of the replay"),
         Command("greater_than_sign", "faster", "Fast", "Double the speed of the replay"),
         Command("0", "hold", "Hold", "Hold the replay, or let it go on"),

@@ -15,11 +15,14 @@ from textual.content import Content
 from textual.widgets import DataTable, Footer, Static
 from textual.worker import get_current_worker
 
+from tcompile_tui.core.compare_runs import Comparison, compare_runs
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import MISSING, plural, ratio
 from tcompile_tui.host.event_log import read_events
+from tcompile_tui.host.recorded import read_compared_run
 from tcompile_tui.host.run_folder import RunFolder, RunStatus, RunSummary, list_runs, summarise_run
 from tcompile_tui.ui.commands import Command, CommandScreen
+from tcompile_tui.ui.screens.comparison import ComparisonScreen
 from tcompile_tui.ui.screens.confirm import ConfirmScreen
 from tcompile_tui.ui.widgets.literal import literal, one_line
 
@@ -28,9 +31,9 @@ if TYPE_CHECKING:
 
 _LOOK_S = 2.0
 _WIDE = 110
-_WIDE_COLUMNS = ("", "date", "model", "modes", "decision", "speedup", "torch", "device")
-_NARROW_COLUMNS = ("", "date", "model", "decision", "speedup", "device")
-_OF_A_RUN = frozenset({"open", "replay", "delete", "newest", "oldest"})
+_WIDE_COLUMNS = ("  ", "date", "model", "modes", "decision", "speedup", "torch", "device")
+_NARROW_COLUMNS = ("  ", "date", "model", "decision", "speedup", "device")
+_OF_A_RUN = frozenset({"open", "replay", "delete", "newest", "oldest", "mark", "compare"})
 _ENDED = (RunStatus.DONE, RunStatus.DIED)
 _MARKS = {RunStatus.RUNNING: "*", RunStatus.DIED: "x", RunStatus.ELSEWHERE: "@", RunStatus.DONE: " "}
 _STATUS_TEXTS = {
@@ -76,6 +79,8 @@ class RunsScreen(CommandScreen[None]):
     SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
         Command("enter", "open", "Open", "The verdict of the run; a running one is followed", priority=True),
         Command("p", "replay", "Replay", "Watch the run again from its start"),
+        Command("space", "mark", "Mark", "Mark the run, to compare it with another", priority=True),
+        Command("c", "compare", "Compare", "Compare the two marked runs, or the marked one with this one"),
         Command("d", "delete", "Delete", "Delete the run folder, after a question; never of a run that goes on"),
         Command("x", "caches", "Caches", "The compile caches, the chosen run's among them, and clearing them"),
         Command("escape,q", "back", "Back", "Back to where you came from"),
@@ -86,7 +91,8 @@ class RunsScreen(CommandScreen[None]):
 Every run keeps its records in a folder of its own; the verdict is made from them again when you open it.
 *  the run goes on; opening it follows it
 x  the run died before its end; opening it shows what its records tell
-@  the run is of another host that shares this folder"""
+@  the run is of another host that shares this folder
++  the run is marked: mark two with space, then c compares the later with the earlier"""
     HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-narrow"), (_WIDE, "-wide")]  # type: ignore[misc]
     DEFAULT_CSS = """
     RunsScreen > .title { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -101,6 +107,7 @@ x  the run died before its end; opening it shows what its records tell
     def __init__(self) -> None:
         super().__init__()
         self._rows: list[RunRow] = []
+        self._marked: set[str] = set()
         self._opening = False
 
     # ------------------------------------------------------------ what is shown
@@ -174,7 +181,11 @@ x  the run died before its end; opening it shows what its records tell
 
     def _cells(self, row: RunRow, wide: bool) -> list[Text]:
         info = row.run.info
-        texts = [_MARKS[row.run.status], _when(info.started_at), _cut(info.spec.target.label, 22 if wide else 17)]
+        texts = [
+            _MARKS[row.run.status] + ("+" if row.run.name in self._marked else " "),
+            _when(info.started_at),
+            _cut(info.spec.target.label, 22 if wide else 17),
+        ]
         texts += [_cut(row.modes, 24)] if wide else []
         texts += [_cut(row.decision, 19), ratio(row.speedup).rjust(7)]
         texts += [_cut(info.torch_version.partition("+")[0], 8)] if wide else []
@@ -262,6 +273,39 @@ x  the run died before its end; opening it shows what its records tell
             self._say(f"{row.run.name} has no records to replay")
         else:
             self._program.replay(row.run.folder.path)
+
+    def action_mark(self) -> None:
+        row = self._chosen
+        if row is not None:
+            self._marked ^= {row.run.name}
+            self._fill()
+
+    def action_compare(self) -> None:
+        """The later run against the earlier one, whatever was marked first."""
+        chosen = {row.run.name for row in self._rows} & self._marked
+        if len(chosen) == 1 and self._chosen is not None:
+            chosen = chosen | {self._chosen.run.name}
+        if len(chosen) != 2:
+            self._say(f"{plural(len(chosen), 'run')} marked: mark two with space, then press c")
+            return
+        if self._opening:
+            return
+        self._opening = True
+        folders = [row.run.folder for row in reversed(self._rows) if row.run.name in chosen]
+        self.run_worker(lambda: self._read_two(*folders), thread=True, exclusive=True, group="open")
+
+    def _read_two(self, earlier: RunFolder, later: RunFolder) -> None:
+        try:
+            comparison = compare_runs(read_compared_run(earlier.path), read_compared_run(later.path))
+        except OSError as error:
+            self.app.call_from_thread(self._not_opened, f"cannot read {error.filename}: {error.strerror}")
+            return
+        self.app.call_from_thread(self._compared, comparison)
+
+    def _compared(self, comparison: Comparison) -> None:
+        self._opening = False
+        if self.is_current:
+            self.app.push_screen(ComparisonScreen(comparison))
 
     def action_delete(self) -> None:
         row = self._chosen

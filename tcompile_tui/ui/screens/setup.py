@@ -32,8 +32,8 @@ _TITLE = "Does torch.compile pay off?"
 _TALL_LINES = 30
 _TYPING_PAUSE_S = 0.2
 _POLL_S = 0.05
-# After its first frame is drawn the form may take its time; a thread must have written that frame before.
-_FIRST_FRAME_S = 0.01
+# For the thread that writes the first frame, before the form is imported and keeps the interpreter busy.
+_WRITE_S = 0.01
 
 
 class DevicesFound(Message):
@@ -42,6 +42,21 @@ class DevicesFound(Message):
     def __init__(self, options: tuple[Option, ...]) -> None:
         super().__init__()
         self.options = options
+
+
+class Title(Static):
+    """Posts Drawn when it is on the screen for the first time: Textual tells what is shown after it has drawn it."""
+
+    class Drawn(Message):
+        pass
+
+    def on_mount(self) -> None:
+        self._told = False
+
+    def on_show(self) -> None:
+        if not self._told:
+            self._told = True
+            self.post_message(self.Drawn())
 
 
 class SetupScreen(CommandScreen[None]):
@@ -96,7 +111,7 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
     # ------------------------------------------------------------ first the frame, then what is in it
 
     def compose(self) -> ComposeResult:
-        yield Static(id="title")
+        yield Title(_title_text("press r to find out" if self._given else "choose a model, then press r"), id="title")
         with Horizontal(id="body"):
             yield Container(id="files-panel", classes="panel")
             yield Container(id="form-panel")
@@ -104,10 +119,11 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
         yield Footer()
 
     def on_mount(self) -> None:
-        self._say("press r to find out" if self._given else "choose a model, then press r")
         self.query_one(CommandBar).border_title = "The same from a shell"
         self.query_one("#files-panel").border_title = "Files"
-        self.call_after_refresh(self.set_timer, _FIRST_FRAME_S, self._fill)
+
+    def on_title_drawn(self) -> None:
+        self.set_timer(_WRITE_S, self._fill)
 
     async def _fill(self) -> None:
         from tcompile_tui.ui.setup_form import form_defaults
@@ -186,7 +202,7 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
             self._say(checked.next_step)
 
     def _say(self, text: str) -> None:
-        self.query_one("#title", Static).update(Content.assemble(_TITLE, "  ", (text, "not bold dim")))
+        self.query_one(Title).update(_title_text(text))
 
     # ------------------------------------------------------------ the run
 
@@ -271,6 +287,10 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
 
     def on_descendant_focus(self) -> None:
         self.refresh_bindings()
+
+
+def _title_text(text: str) -> Content:
+    return Content.assemble(_TITLE, "  ", (text, "not bold dim"))
 
 
 def _facts_and_settings(target: str, cwd: Path) -> tuple[TargetFacts, FormValues | None]:
