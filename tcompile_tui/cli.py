@@ -152,6 +152,7 @@ def _run_options(function: Any) -> Any:
         click.option("--device", default="auto", metavar="cpu|cuda|cuda:N", help="Default: the least busy GPU, else the CPU."),
         click.option("--dtype", metavar="D", help="Convert the model and its floating inputs: float32, bfloat16, float16, float64."),
         click.option("--amp", type=click.Choice(["bf16", "fp16"]), help="Run the steps under autocast."),
+        click.option("--accumulate", type=click.IntRange(min=1), default=1, metavar="N", help="Micro-batches of one training step: N times forward and backward, then the optimizer. Default: 1."),
         click.option("--planned-steps", type=click.IntRange(min=1), help="Steps of the run you plan."),
         click.option("--planned-hours", type=click.FloatRange(min=0, min_open=True), help="Or its length in hours of eager steps. Default: 24."),
         click.option("--starts", metavar="cold=N,warm=M", help="How often that run is started, with empty compile caches and with those of an earlier start. Default: cold=1."),
@@ -307,6 +308,7 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         RunSpec,
         SpecError,
         Task,
+        check_accumulate,
         order_modes,
         parse_device,
         parse_dtype,
@@ -318,10 +320,11 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
     if options["planned_steps"] is not None and options["planned_hours"] is not None:
         raise SpecError("give --planned-steps or --planned-hours, not both")
     preset = Preset(options["preset"])
+    task = Task(options["task"]) if options["task"] else None
     return RunSpec(
         target=parse_target(target),
         inputs=parse_inputs(options["inputs"]),
-        task=Task(options["task"]) if options["task"] else None,
+        task=task,
         modes=order_modes([Mode(mode) for mode in options["modes"]]),
         device=parse_device(options["device"]),
         dtype=parse_dtype(options["dtype"]) if options["dtype"] else None,
@@ -333,6 +336,7 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         ),
         preset=preset,
         budget_s=options["budget"] or preset.budget_s,
+        accumulate=check_accumulate(options["accumulate"], task),
     )
 
 

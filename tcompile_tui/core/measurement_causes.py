@@ -1,4 +1,4 @@
-"""Causes in the results and in what surrounded the measurement: outputs, memory, noise, the GPU, settings."""
+"""Causes in the results and in what surrounded the measurement: memory, noise, the GPU, settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from tcompile_tui.core import events as ev
-from tcompile_tui.core.accuracy import Agreement
 from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.spec import Phase
@@ -18,25 +17,6 @@ _MEMORY_UP = 1.10
 _THROTTLES = ("thermal", "slowdown", "brake")
 _BUSY_OTHER_PERCENT = 2.0
 _HOST_MOVED = 1.15
-
-
-def _accuracy(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
-    severity = {
-        Agreement.DIFFERENT: Severity.BLOCKER,
-        Agreement.UNCERTAIN: Severity.WARNING,
-        Agreement.RANDOM: Severity.NOTE,
-    }
-    for result in results:
-        accuracy = result.accuracy
-        if accuracy is not None and accuracy.agreement in severity:
-            yield Finding(
-                f"outputs-{accuracy.agreement.name.lower()}",
-                severity[accuracy.agreement],
-                f"{result.mode.value}: {accuracy.path or 'the output'} is {accuracy.agreement.value}",
-                evidence=accuracy.detail,
-                advice="compare the model's metric with and without compile before you rely on it",
-                mode=result.mode,
-            )
 
 
 def _memory(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
@@ -189,4 +169,4 @@ def _left_behind(state: RunState, results: Sequence[ModeResult]) -> Iterator[Fin
         )
 
 
-RULES: tuple[Rule, ...] = (_accuracy, _memory, _noise, _host_speed, _gpu, _settings, _partly_compiled, _left_behind)
+RULES: tuple[Rule, ...] = (_memory, _noise, _host_speed, _gpu, _settings, _partly_compiled, _left_behind)

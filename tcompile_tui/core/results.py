@@ -351,14 +351,7 @@ def _course(process: ProcessState | None) -> Course | None:
 def _accuracy(warm: Sequence[ProcessState], training: bool) -> Accuracy | None:
     """The worst of the processes that compared outputs: each may have chosen other kernels."""
     compared = [process for process in warm if ev.ComparisonKind.COMPILED in process.comparisons]
-    judged = [
-        judge(
-            process.comparisons.get(ev.ComparisonKind.EAGER_TWICE),
-            process.comparisons.get(ev.ComparisonKind.COMPILED),
-            training,
-        )
-        for process in compared or warm[:1]
-    ]
+    judged = [judge(process.comparisons, process.random_outputs, training) for process in compared or warm[:1]]
     order = list(Agreement)
     return max(judged, key=lambda accuracy: order.index(accuracy.agreement), default=None)
 

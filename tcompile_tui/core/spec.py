@@ -53,9 +53,15 @@ class Phase(str, enum.Enum):
 
     PREFLIGHT = "preflight"
     EAGER = "eager"
+    REFERENCE = "reference"
     COLD = "cold"
     WARM = "warm"
     EXPLAIN = "explain"
+
+    @property
+    def compiles(self) -> bool:
+        """Has the compiler a part in it?"""
+        return self not in (Phase.EAGER, Phase.REFERENCE)
 
 
 class Arm(str, enum.Enum):
@@ -257,7 +263,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """Everything that decides what is measured. `task` None means: as the file says, else infer."""
+    """Everything that decides what is measured. `task` None means: as the file says, else infer. A training step is
+    one optimizer step over `accumulate` micro-batches."""
 
     target: Target
     inputs: tuple[TensorSpec, ...] = ()
@@ -269,6 +276,7 @@ class RunSpec:
     plan: Plan = Plan()
     preset: Preset = Preset.STANDARD
     budget_s: float = Preset.STANDARD.budget_s
+    accumulate: int = 1
 
 
 _DEVICE = re.compile(r"auto|cpu|cuda|cuda:[0-9]+")
@@ -287,6 +295,15 @@ def parse_dtype(text: str) -> str:
     if dtype not in FLOATING_DTYPES:
         raise SpecError(f"unknown dtype '{text}' for the model: one of {', '.join(FLOATING_DTYPES)}")
     return dtype
+
+
+def check_accumulate(accumulate: int, task: Task | None) -> int:
+    """Micro-batches of one optimizer step, which only training has. Raises SpecError."""
+    if accumulate < 1:
+        raise SpecError(f"--accumulate {accumulate}: a step has at least one micro-batch")
+    if accumulate > 1 and task is Task.INFER:
+        raise SpecError(f"--accumulate {accumulate} is for training: leave it out, or use --task train")
+    return accumulate
 
 
 def order_modes(modes: list[Mode] | tuple[Mode, ...]) -> tuple[Mode, ...]:
@@ -310,6 +327,8 @@ def command_line(spec: RunSpec) -> str:
         words += ["--dtype", spec.dtype]
     if spec.amp is not None:
         words += ["--amp", spec.amp]
+    if spec.accumulate != 1:
+        words += ["--accumulate", str(spec.accumulate)]
     if spec.plan.steps is not None:
         words += ["--planned-steps", str(spec.plan.steps)]
     if spec.plan.hours is not None:
@@ -335,7 +354,9 @@ class Job:
     `source_path` or `source_module` is what to import, `qualified_name` what to take from it, `import_root`
     the folder that goes first on sys.path. `run_start_ns` is the run's start on the monotonic clock, so that
     every process counts the same seconds. `cache_root` is the private folder that the compiler's caches must
-    lie in. `target_first`: the target changes variables that torch reads when it is imported, so it comes first.
+    lie in. `eager_peak_bytes` is None where it is not known, `reference_file` where the outputs in higher precision
+    are kept, None in a run without them. `target_first`: the target changes variables that torch reads when it is
+    imported, so it comes first.
     """
 
     phase: Phase
@@ -354,6 +375,7 @@ class Job:
     max_pairs: int
     eager_peak_bytes: int | None = None
     target_first: bool = False
+    reference_file: str | None = None
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,7 @@ class ProcessState:
     arms: dict[Arm, ArmSteps] = field(default_factory=dict)
     memory: dict[Arm, ev.MemoryPeak] = field(default_factory=dict)
     comparisons: dict[ev.ComparisonKind, ev.OutputsCompared] = field(default_factory=dict)
+    random_outputs: ev.RandomOutputsCompared | None = None
     compiled: ev.ModelCompiled | None = None
     profile: ev.StepsProfiled | None = None
     explained: ev.Explained | None = None
@@ -244,6 +245,11 @@ class RunState:
     def _compared(self, event: ev.OutputsCompared) -> None:
         if event.process in self.processes:
             self.processes[event.process].comparisons[event.comparison] = event
+
+    @_apply.register
+    def _random_outputs(self, event: ev.RandomOutputsCompared) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].random_outputs = event
 
     @_apply.register
     def _block(self, event: ev.Block) -> None:

@@ -31,6 +31,7 @@ from tcompile_tui.host.interpreter import Interpreter, find_interpreter
 from tcompile_tui.host.phase_runner import PhaseLimits, PhaseRunner
 from tcompile_tui.host.process_start import ProcessStarter, Surroundings
 from tcompile_tui.host.recorder import Recorder
+from tcompile_tui.host.reference import REFERENCE_FILE, REFERENCE_PRESETS, REFERENCE_TIME_SHARE, memory_shortage
 from tcompile_tui.host.run_folder import COMPILE_TRACE_FILE, OutputLog, ProcessId, RunFolder, RunInfo, write_atomically
 from tcompile_tui.host.sampler import Sampler
 from tcompile_tui.host.stopping import Stop, StopRequest
@@ -163,6 +164,7 @@ class _Run:
         self._archive = build_worker_archive(folder.path / "worker.zip")
         self._roots: list[roots.PrivateRoot] = []
         self._mode_roots: dict[Mode, roots.PrivateRoot] = {}
+        self._reference_file: Path | None = None
         self._processes = 0
         self._worker_pid: int | None = None
         self._starter = ProcessStarter(
@@ -190,6 +192,7 @@ class _Run:
         self._choose_process_start()
         if self._stop.level is not Stop.NO:
             return
+        self._run_reference(eager)
         if self._headers_must_be_built() and not self._run_preflight().done:
             return
         checked = False
@@ -205,6 +208,18 @@ class _Run:
             self._measure_again(mode)
         if self._request.explain and self._stop.level is Stop.NO and self._left_s() > 0:
             self._run_phase(Phase.EXPLAIN, None, self._new_root())
+
+    def _run_reference(self, eager: ProcessState) -> None:
+        """The outputs in higher precision, for the accuracy checks of every mode; a run without them goes on."""
+        if self._spec.preset not in REFERENCE_PRESETS or self._spec.dtype == "float64":
+            return
+        shortage = memory_shortage(self._recorder.state, eager)
+        if shortage is not None:
+            self._recorder.notice("reference-missing", shortage, ev.Level.WARNING)
+            return
+        root = self._new_root()
+        self._reference_file = root.path / REFERENCE_FILE
+        self._run_phase(Phase.REFERENCE, None, root, limit_s=REFERENCE_TIME_SHARE * self._left_s())
 
     def _measure_mode(self, mode: Mode, last: bool) -> ProcessState:
         root = self._mode_roots[mode] = self._new_root()
@@ -320,6 +335,7 @@ class _Run:
             max_pairs=self._effort.max_pairs,
             eager_peak_bytes=peak.first_allocated_bytes if peak is not None else None,
             target_first=bool(self._target_first),
+            reference_file=str(self._reference_file) if self._reference_file is not None else None,
         )
 
     def _environment(self, root: roots.PrivateRoot) -> dict[str, str]:

@@ -109,11 +109,16 @@ def _model_facts(bench: Bench, model: torch.nn.Module, batches: list[Batch]) -> 
         training=bench.training,
         inputs=describe_inputs(batches[0]),
         input_batches=len(batches),
-        optimizer="AdamW lr 0" if bench.training else None,
+        optimizer=_optimizer_text(bench) if bench.training else None,
         loss=("the file's loss()" if bench.user.loss else "mean square") if bench.training else None,
         forward_file=forward_file,
         forward_line=forward_line,
     )
+
+
+def _optimizer_text(bench: Bench) -> str:
+    micro_batches = bench.job.spec.accumulate
+    return "AdamW lr 0" + (f", {micro_batches} micro-batches a step" if micro_batches > 1 else "")
 
 
 def _place_of(code: Callable[..., Any] | type) -> tuple[str | None, int | None]:
@@ -126,7 +131,7 @@ def _place_of(code: Callable[..., Any] | type) -> tuple[str | None, int | None]:
 def second_copy(bench: Bench, model: torch.nn.Module) -> tuple[torch.nn.Module, str]:
     """An identical, independent model for the other arm; where memory is short one that shares every tensor."""
     bench.stage.name = "second copy of the model"
-    if not _copy_fits(bench):
+    if not copy_fits(bench):
         shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
         return copy.deepcopy(model, shared), "both arms share one set of parameters, because memory is short"
     try:
@@ -148,7 +153,8 @@ def second_copy(bench: Bench, model: torch.nn.Module) -> tuple[torch.nn.Module, 
         )
 
 
-def _copy_fits(bench: Bench) -> bool:
+def copy_fits(bench: Bench) -> bool:
+    """Is there room for the model and the other arm's activations once more, on a GPU?"""
     peak_bytes = bench.job.eager_peak_bytes
     if bench.device.type != "cuda" or peak_bytes is None:
         return True

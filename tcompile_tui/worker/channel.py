@@ -101,6 +101,7 @@ def job_from_json(body: dict[str, Any]) -> Job:
         plan=Plan(**{**spec["plan"], "starts": Starts(**spec["plan"]["starts"])}),
         preset=Preset(spec["preset"]),
         budget_s=spec["budget_s"],
+        accumulate=spec["accumulate"],
     )
     return Job(
         **{

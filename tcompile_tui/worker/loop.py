@@ -43,6 +43,7 @@ class Loop:
         self._steps_done = 0
         self._first_peak_bytes: int | None = None
         self.recent_step_ns = 0.0
+        self._model: torch.nn.Module | None = None
 
     def run_block(self, role: BlockRole, steps: int, pair: int | None = None, step: Step | None = None) -> bool:
         """Time and send one block; True if the compiler was active in it."""
@@ -83,7 +84,14 @@ class Loop:
         self._name_stage()
         self.run_block(BlockRole.WARMUP, 1, step=lambda index: kept.append(self._step(index)))
         self._note_first_peak()
+        self._model = model
         return snapshot_outputs(kept.pop(), model, with_gradients=bench.training)
+
+    def outputs_of_first_inputs(self, seed: int) -> dict[str, Any]:
+        """A step like the first call's, untimed, with what is compiled and recorded by now."""
+        assert self._model is not None, "after first_call"
+        seed_everything(seed)
+        return snapshot_outputs(self._step(0), self._model, with_gradients=self._bench.training)
 
     def warm_up(self, role: BlockRole = BlockRole.WARMUP, budget_s: float | None = None) -> None:
         """Run blocks until the supervisor has seen a steady state or the budget of step time is spent."""

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
-from ..core.events import BlockRole, ComparisonKind, ImportsDone, Level, MeasurementDone, ModelCompiled, Notice
+from ..core.events import BlockRole, ImportsDone, Level, MeasurementDone, ModelCompiled, Notice
 from ..core.spec import Arm, Job, Mode, Phase
 from . import compiler
 from .bench import Bench, Stage, open_device, prepare, second_copy, worker_facts
 from .channel import Channel
-from .compare import compare_snapshots, snapshot_outputs
+from .checking import FirstState, check_accuracy, make_reference
 from .imports import Imports
-from .inputs import Batch, clone_batch
+from .inputs import Batch
 from .loading import import_user_file, seed_everything
 from .loop import STEP_SEED, Loop, run_pairs
 from .profiling import profile_steps
 from .stepping import Step, make_step
 from .timing import make_timer
 
-_OTHER_STEP_SEED = 12
-
 
 def run_phase(job: Job, channel: Channel, stage: Stage, imports: Imports) -> None:
     """Run the job's phase. Whatever it raises is described by the caller with `stage`."""
     compiler_s = None
-    if job.phase is not Phase.EAGER:
+    if job.phase.compiles:
         compiler_s = compiler.import_compiler() if imports.compiler_s is None else imports.compiler_s
         compiler.assert_private_caches(job.cache_root)
     signals = compiler.CompileSignals(channel.send)
@@ -51,13 +47,19 @@ def run_phase(job: Job, channel: Channel, stage: Stage, imports: Imports) -> Non
     signals.register_callbacks()
     task = user.task(job.spec.task)
     bench = Bench(job, channel, signals, stage, user, device, make_timer(device), task)
-    run = {Phase.EAGER: _run_eager, Phase.COLD: _run_cold, Phase.WARM: _run_warm, Phase.EXPLAIN: _run_explain}
+    run = {
+        Phase.EAGER: _run_eager,
+        Phase.REFERENCE: _run_reference,
+        Phase.COLD: _run_cold,
+        Phase.WARM: _run_warm,
+        Phase.EXPLAIN: _run_explain,
+    }
     loop = run[job.phase](bench)
     channel.send(signals.summary())
     channel.send(MeasurementDone())
     if loop is not None:
         profile_steps(bench, loop)
-    if job.phase is not Phase.EAGER:
+    if job.phase.compiles:
         compiler.stop_compile_workers()
 
 
@@ -78,6 +80,13 @@ def _run_eager(bench: Bench) -> Loop:
     return loop
 
 
+def _run_reference(bench: Bench) -> None:
+    """The first step once more in higher precision, for the accuracy checks of later processes."""
+    model, batches = prepare(bench)
+    bench.stage.name = "the reference in higher precision"
+    make_reference(bench, model, batches)
+
+
 def _run_cold(bench: Bench) -> Loop | None:
     """What we advise to paste, on empty caches: from the first call until it is steady."""
     model, batches = prepare(bench)
@@ -95,7 +104,7 @@ def _run_warm(bench: Bench) -> Loop:
     model, batches = prepare(bench)
     original, how = second_copy(bench, model)
     bench.channel.send(Notice(level=Level.INFO, code="second-copy", text=how))
-    first_inputs = clone_batch(batches[0])
+    state = FirstState([model, original], batches[: bench.job.spec.accumulate])
     compiled_model = _compile(bench, model)
     compiled = Loop(bench, Arm.COMPILED, _first_step(bench, compiled_model, batches))
     first_outputs = compiled.first_call(model)
@@ -104,8 +113,8 @@ def _run_warm(bench: Bench) -> Loop:
     compiled.run_further_calls(compiled_model)
 
     bench.stage.name, bench.stage.compiled = "accuracy check", False
-    _check_accuracy(bench, original, first_inputs, first_outputs)
-    del first_outputs
+    check_accuracy(bench, original, state, compiled, first_outputs)
+    del first_outputs, state
 
     bench.stage.name = "eager steps beside compiled ones"
     eager = Loop(bench, Arm.EAGER, make_step(bench.user, original, batches, bench.job.spec, bench.task, bench.device))
@@ -148,26 +157,3 @@ def _compile(bench: Bench, model: torch.nn.Module) -> torch.nn.Module:
     compiled, wrapped = compiler.compile_model(model, None if mode is Mode.DEFAULT else mode.value)
     bench.channel.send(ModelCompiled(wrapped=wrapped))
     return compiled
-
-
-def _check_accuracy(
-    bench: Bench, original: torch.nn.Module, first_inputs: Batch, compiled_outputs: dict[str, Any]
-) -> None:
-    """Eager twice (with other random numbers the second time) and compiled, on the same inputs and state."""
-    state = [(tensor, tensor.detach().clone()) for tensor in (*original.parameters(), *original.buffers())]
-
-    def eager_outputs(seed: int) -> dict[str, Any]:
-        step = make_step(bench.user, original, [clone_batch(first_inputs)], bench.job.spec, bench.task, bench.device)
-        seed_everything(seed)
-        outputs = snapshot_outputs(step(0), original, with_gradients=bench.training)
-        original.zero_grad(set_to_none=True)
-        with torch.no_grad():
-            for tensor, value in state:
-                tensor.copy_(value)  # in place: cudagraphs and optimizers hold the addresses
-        return outputs
-
-    reference = eager_outputs(STEP_SEED)
-    again = eager_outputs(_OTHER_STEP_SEED)
-    bench.channel.send(compare_snapshots(ComparisonKind.EAGER_TWICE, reference, again, bench.training))
-    bench.channel.send(compare_snapshots(ComparisonKind.COMPILED, reference, compiled_outputs, bench.training))
-    bench.signals.take_activity_ns()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
@@ -14,21 +15,38 @@ from .failures import StageError
 from .inputs import Batch, walk_tensors
 from .loading import UserFile
 
-# Called with the step's index; returns the model's output, which the caller drops at once: outputs of a
-# cudagraph must not be held over the next step.
+# Called with the step's index; returns the model's output, or `Trained`, which the caller drops at once: outputs of
+# a cudagraph must not be held over the next step.
 Step: TypeAlias = Callable[[int], Any]
 Loss: TypeAlias = Callable[[Any], torch.Tensor]
 
 
+@dataclass(frozen=True)
+class Trained:
+    """What a training step leaves behind beside its gradients: of the last micro-batch."""
+
+    output: Any
+    loss: torch.Tensor
+
+
 def make_step(
-    user: UserFile, model: torch.nn.Module, batches: list[Batch], spec: RunSpec, task: Task, device: torch.device
+    user: UserFile,
+    model: torch.nn.Module,
+    batches: list[Batch],
+    spec: RunSpec,
+    task: Task,
+    device: torch.device,
+    updates: bool = True,
 ) -> Step:
-    """The step of one arm around `model`, whether it is compiled or not."""
+    """The step of one arm around `model`, whether it is compiled or not. Without `updates` a training step ends with
+    its gradients, as the optimizer would get them."""
     begin, autocast = _step_marker(device), _autocast(spec, device)
     if task is Task.INFER:
+        if spec.accumulate > 1:
+            raise StageError(f"--accumulate {spec.accumulate} is for training: add --task train, or leave it out")
         return _inference_step(model, batches, begin, autocast)
-    loss = user.loss or mean_square
-    return _training_step(model, batches, begin, autocast, loss, _scaler(spec, device))
+    forward = _forward(model, begin, autocast, user.loss or mean_square)
+    return _training_step(model, batches, forward, spec.accumulate, _scaler(spec, device), updates)
 
 
 def _inference_step(
@@ -45,38 +63,57 @@ def _inference_step(
     return step
 
 
+def _forward(
+    model: torch.nn.Module, begin: Callable[[], None], autocast: _Autocast, loss_of: Loss
+) -> Callable[[Batch], Trained]:
+    """Output and loss of one batch. Each is an invocation of its own for cudagraphs."""
+
+    def forward(batch: Batch) -> Trained:
+        begin()
+        with autocast():
+            output = model(*batch.args, **batch.kwargs)
+            return Trained(output, loss_of(output))
+
+    return forward
+
+
 def _training_step(
     model: torch.nn.Module,
     batches: list[Batch],
-    begin: Callable[[], None],
-    autocast: _Autocast,
-    loss_of: Loss,
+    forward: Callable[[Batch], Trained],
+    micro_batches: int,
     scaler: Any,
+    updates: bool,
 ) -> Step:
-    """zero_grad, forward, loss, backward, optimizer step. Learning rate 0: the work of a step without its drift."""
+    """zero_grad, forward, loss, backward, optimizer step. Learning rate 0: the work of a step without its drift.
+    Several micro-batches add up their gradients, each loss divided by their number."""
     count = len(batches)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if not trained and not any(t.requires_grad for _, t in walk_tensors((batches[0].args, batches[0].kwargs))):
         raise StageError("nothing to train: no parameter of the model requires a gradient; use --task infer")
     optimizer = torch.optim.AdamW(trained, lr=0.0) if trained else None
+    scaler = scaler if optimizer is not None else None
 
-    def step(index: int) -> Any:
-        begin()
-        batch = batches[index % count]
+    def accumulate(first: int) -> Trained:
+        for index in range(first, first + micro_batches):
+            result = forward(batches[index % count])
+            loss = result.loss if micro_batches == 1 else result.loss / micro_batches
+            (loss if scaler is None else scaler.scale(loss)).backward()
+        return result
+
+    def step(index: int) -> Trained:
         if optimizer is not None:
             optimizer.zero_grad(set_to_none=True)
-        with autocast():
-            output = model(*batch.args, **batch.kwargs)
-            loss = loss_of(output)
-        if scaler is None or optimizer is None:
-            loss.backward()
-            if optimizer is not None:
-                optimizer.step()
-        else:
-            scaler.scale(loss).backward()
+        result = accumulate(index * micro_batches)
+        if scaler is not None and updates:
             scaler.step(optimizer)
             scaler.update()
-        return output
+        elif scaler is not None:
+            scaler.unscale_(optimizer)
+            scaler.update()
+        elif optimizer is not None and updates:
+            optimizer.step()
+        return result
 
     return step
 

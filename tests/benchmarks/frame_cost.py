@@ -18,6 +18,7 @@ import termios
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from select import select
 from statistics import median
@@ -146,7 +147,7 @@ def measure(steps: int, size: tuple[int, int]) -> tuple[list[float], float]:
                     written += len(os.read(master, 1 << 16)) * began
         os.close(master)
         marks = json.loads((Path(name) / "result.json").read_text())
-    return [(after - before) / 1e6 for before, after in zip(marks, marks[1:])], written / BEATS
+    return [(after - before) / 1e6 for before, after in pairwise(marks)], written / BEATS
 
 
 def main() -> None:

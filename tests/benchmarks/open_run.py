@@ -88,7 +88,8 @@ def main() -> None:
         ]
     seconds, cpu, held = zip(*rounds)
     print(f"{'opened':<10}{'median':>10}{'best':>10}{'CPU':>10}{'memory':>12}")
-    print(f"{megabytes:>4} MB   {median(seconds):>8.2f} s{min(seconds):>8.2f} s{median(cpu):>8.2f} s{max(held):>9.0f} MB")
+    figures = f"{median(seconds):>8.2f} s{min(seconds):>8.2f} s{median(cpu):>8.2f} s{max(held):>9.0f} MB"
+    print(f"{megabytes:>4} MB   {figures}")
 
 
 if __name__ == "__main__":

@@ -8,16 +8,33 @@ from typing import Any
 import pytest
 
 from tcompile_tui.core.accuracy import Accuracy, Agreement, judge
-from tcompile_tui.core.events import ComparisonKind, LeafComparison, OutputsCompared
+from tcompile_tui.core.events import (
+    ComparisonKind,
+    LeafComparison,
+    LeafSpread,
+    OutputsCompared,
+    RandomOutputsCompared,
+    ReferenceErrors,
+)
 from tests.core.streams import leaf
+from tests.core.test_randomness import spread
 
 
-def compared(*leaves: LeafComparison) -> OutputsCompared:
-    return OutputsCompared(comparison=ComparisonKind.COMPILED, leaves=leaves)
-
-
-def judged(*leaves: LeafComparison, eager: LeafComparison | None = None, training: bool = False) -> Accuracy:
-    return judge(compared(eager) if eager is not None else None, compared(*leaves), training)
+def judged(
+    *leaves: LeafComparison,
+    eager: LeafComparison | None = None,
+    training: bool = False,
+    low_precision: str | None = None,
+    random: RandomOutputsCompared | None = None,
+) -> Accuracy:
+    found = {
+        ComparisonKind.COMPILED: OutputsCompared(
+            comparison=ComparisonKind.COMPILED, leaves=leaves, low_precision=low_precision
+        )
+    }
+    if eager is not None:
+        found[ComparisonKind.EAGER_TWICE] = OutputsCompared(comparison=ComparisonKind.EAGER_TWICE, leaves=(eager,))
+    return judge(found, random, training)
 
 
 def differing(relative: float, **changes: Any) -> LeafComparison:
@@ -36,7 +53,8 @@ def differing(relative: float, **changes: Any) -> LeafComparison:
         ("float64", 5e-8, Agreement.WITHIN_ROUNDING),
         ("float64", 1e-6, Agreement.UNCERTAIN),
         ("float64", 1e-4, Agreement.DIFFERENT),
-        ("bfloat16", 1e-2, Agreement.WITHIN_ROUNDING),
+        ("bfloat16", 0.0, Agreement.SAME),
+        ("bfloat16", 1e-3, Agreement.UNCERTAIN),  # without a reference nothing passes in 16 bits
         ("float16", 5e-2, Agreement.UNCERTAIN),
         ("bfloat16", 2e-1, Agreement.DIFFERENT),
     ],
@@ -103,24 +121,183 @@ def test_whole_numbers_that_differ_are_reported_by_their_share() -> None:
     assert "2.5 %" in found.detail
 
 
+def test_values_that_only_eager_loses_are_told() -> None:
+    found = judged(leaf(0.0, lost_nonfinite=2))
+    assert found.agreement is Agreement.UNCERTAIN and "2 values are NaN or inf in eager only" in found.detail
+
+
+def test_what_calculates_in_16_bits_is_judged_so_whatever_its_outputs_type() -> None:
+    assert judged(leaf(1e-5)).agreement is Agreement.WITHIN_ROUNDING
+    assert judged(leaf(1e-5), low_precision="bfloat16").agreement is Agreement.UNCERTAIN
+
+
+# ---------------------------------------------------------------- gradients
+
+
+def _gradient(name: str, rms: float, relative: float, **changes: Any) -> LeafComparison:
+    return leaf(0.0, path=f"gradient of {name}", rms_reference=rms, rms_difference=rms * relative, **changes)
+
+
+def test_a_small_gradient_is_judged_by_its_own_size() -> None:
+    """1e-5 beside 1 is far above rounding in float32: an absolute tolerance would let it be anything."""
+    large = _gradient("head", 1.0, 1e-6)
+    wrong, right = (_gradient("stem", 1e-4, relative, allclose_violations=9) for relative in (0.5, 1e-5))
+    assert (judged(large, wrong).agreement, judged(large, wrong).path) == (Agreement.DIFFERENT, "gradient of stem")
+    assert judged(large, right).agreement is Agreement.WITHIN_ROUNDING
+
+
+def test_a_gradient_that_is_all_rounding_may_differ_by_its_size() -> None:
+    """That of a bias before a batch norm is zero but for the rounding of the others."""
+    noise = _gradient("bias", 5e-8, 1.0, allclose_violations=9)
+    assert judged(_gradient("weight", 1.0, 1e-6), noise).agreement is Agreement.WITHIN_ROUNDING
+    assert judged(_gradient("weight", 1e-3, 1e-6), noise).agreement is not Agreement.WITHIN_ROUNDING
+
+
+def test_an_output_has_no_share_in_the_rounding_of_gradients() -> None:
+    output = differing(0.0, rms_reference=5e-8, rms_difference=5e-8)
+    assert judged(_gradient("weight", 1.0, 1e-6), output).agreement is Agreement.DIFFERENT
+
+
+# ---------------------------------------------------------------- against a reference
+
+
+def _errors(eager: float, compiled: float, elements: int = 10_000, **changes: Any) -> ReferenceErrors:
+    plain = ReferenceErrors(
+        elements=elements, rms_reference=1.0, eager_rms=eager, compiled_rms=compiled, eager_max=5 * eager,
+        compiled_max=5 * compiled, eager_slope=1.0, compiled_slope=1.0, slope_error=eager / elements**0.5,
+    )  # fmt: skip
+    return replace(plain, **changes)
+
+
+def _referenced(
+    eager: float, compiled: float, dtype: str = "float32", elements: int = 10_000, **changes: Any
+) -> LeafComparison:
+    tolerance = 1e-4 if dtype == "float32" else 1e-3
+    errors = _errors(eager, compiled, elements, **changes)
+    return differing(max(eager, compiled), dtype=dtype, elements=elements, tolerance=tolerance, errors=errors)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "elements", "factor", "agreement"),
+    [
+        ("float32", 10_000, 1.9, Agreement.WITHIN_ROUNDING),
+        ("float32", 10_000, 2.1, Agreement.DIFFERENT),
+        ("float32", 900, 2.9, Agreement.WITHIN_ROUNDING),
+        ("float32", 900, 3.1, Agreement.DIFFERENT),
+        ("bfloat16", 10_000, 2.9, Agreement.WITHIN_ROUNDING),
+        ("bfloat16", 10_000, 3.1, Agreement.DIFFERENT),
+    ],
+)
+def test_compiled_may_be_as_far_from_the_reference_as_eager_and_a_little_more(
+    dtype: str, elements: int, factor: float, agreement: Agreement
+) -> None:
+    found = judged(_referenced(5e-3, factor * 5e-3, dtype, elements))
+    assert found.agreement is agreement
+    assert "5.0e-03" in found.detail, "eager's error is told"
+
+
+def test_a_reference_lets_16_bits_pass() -> None:
+    assert judged(leaf(4e-3, dtype="bfloat16")).agreement is Agreement.UNCERTAIN
+    assert judged(_referenced(4e-3, 2e-3, "bfloat16")).agreement is Agreement.WITHIN_ROUNDING
+
+
+def test_a_tenth_of_the_tolerance_is_allowed_beside_an_eager_error_of_none() -> None:
+    assert judged(_referenced(0.0, 9e-6)).agreement is Agreement.WITHIN_ROUNDING
+    assert judged(_referenced(0.0, 1.1e-5)).agreement is Agreement.DIFFERENT
+
+
+def test_what_is_close_and_yet_further_than_eager_is_uncertain_in_float32() -> None:
+    close = replace(_referenced(1e-7, 5e-5), allclose_violations=0)
+    assert judged(close).agreement is Agreement.UNCERTAIN
+
+
+@pytest.mark.parametrize(
+    ("slopes", "fault"),
+    [
+        ((1.0, 1.01), "scaled by 1.0100"),
+        ((1.0, 1.0003), ""),  # within six standard errors
+        ((1.006, 1.01), ""),  # eager is no better
+        ((1.0, 0.99), "scaled by 0.9900"),
+    ],
+)
+def test_a_scale_error_is_found_below_the_rounding_of_16_bits(slopes: tuple[float, float], fault: str) -> None:
+    own = _referenced(4e-3, 5e-3, "bfloat16", eager_slope=slopes[0], compiled_slope=slopes[1])
+    found = judged(own)
+    assert found.agreement is (Agreement.DIFFERENT if fault else Agreement.WITHIN_ROUNDING)
+    assert fault in found.detail
+
+
+def test_one_wrong_element_is_found_among_many_rounded_ones() -> None:
+    found = judged(_referenced(4e-3, 5e-3, "float16", compiled_max=0.5))
+    assert found.agreement is Agreement.DIFFERENT and "largest error" in found.detail
+    assert judged(_referenced(4e-3, 5e-3, "float16", compiled_max=0.07)).agreement is Agreement.WITHIN_ROUNDING
+
+
+def test_a_few_elements_are_no_yardstick() -> None:
+    """Eager's error of a single number may be none by luck; that of the other outputs stands in for it."""
+    lucky = _referenced(1e-6, 8e-3, "bfloat16", elements=1)
+    assert judged(lucky).agreement is Agreement.DIFFERENT
+    others = replace(_referenced(4e-3, 4e-3, "bfloat16"), path="output[1]")
+    assert judged(lucky, others).agreement is Agreement.WITHIN_ROUNDING
+    assert judged(replace(lucky, errors=_errors(1e-6, 0.3, 1)), others).agreement is Agreement.DIFFERENT
+
+
+def test_a_gradient_of_zero_is_measured_by_eagers_own_rounding() -> None:
+    large = replace(_referenced(1e-6, 1e-6), path="gradient of weight")
+    for compiled, agreement in ((9e-8, Agreement.WITHIN_ROUNDING), (9e-7, Agreement.DIFFERENT)):
+        zero = _referenced(1e-8, compiled, rms_reference=1e-17, eager_max=1e-7, compiled_max=1e-6)
+        zero = replace(zero, path="gradient of bias", rms_reference=1e-8, rms_difference=compiled)
+        assert judged(large, zero).agreement is agreement
+
+
+def test_a_reference_that_eager_itself_does_not_resemble_is_no_yardstick() -> None:
+    """It was built with other weights, say: whatever is compared with it would pass."""
+    found = judged(_referenced(0.9, 0.9, rms_reference=1.0))
+    assert found.agreement is Agreement.DIFFERENT
+    fine = replace(leaf(1e-6), errors=_errors(0.9, 0.9))
+    assert judged(fine).agreement is Agreement.WITHIN_ROUNDING
+
+
+def test_an_undefined_error_is_not_called_rounding() -> None:
+    assert judged(_referenced(1e-6, float("nan"))).agreement is Agreement.DIFFERENT
+
+
 # ---------------------------------------------------------------- what eager does by itself
 
 
-def test_a_model_that_is_random_in_eager_cannot_be_judged() -> None:
-    assert judged(differing(0.5), eager=differing(0.4)).agreement is Agreement.RANDOM
+def _random(*leaves: LeafSpread, left_out: int = 0) -> RandomOutputsCompared:
+    return RandomOutputsCompared(runs=8, leaves=leaves, leaves_left_out=left_out)
+
+
+def test_a_random_output_is_judged_by_its_distribution() -> None:
+    noisy = differing(0.5)
+    alike, other = _random(spread(shift=0.0)), _random(spread(shift=3.0))
+    assert judged(noisy, eager=differing(0.4), random=alike).agreement is Agreement.RANDOM
+    found = judged(noisy, eager=differing(0.4), random=other)
+    assert found.agreement is Agreement.DIFFERENT and "random in eager too, but" in found.detail
+
+
+def test_a_random_output_whose_distribution_was_not_compared_is_uncertain() -> None:
+    for random in (None, _random(replace(spread(shift=0.0), path="output[1]"))):
+        assert judged(differing(0.5), eager=differing(0.4), random=random).agreement is Agreement.UNCERTAIN
     random_numbers = leaf(0.0, dtype="int64", unequal=9)
-    assert judged(random_numbers, eager=random_numbers).agreement is Agreement.RANDOM
+    assert judged(random_numbers, eager=random_numbers).agreement is Agreement.UNCERTAIN
 
 
-def test_a_shape_that_varies_in_eager_too_is_random() -> None:
+def test_of_very_many_random_outputs_a_sample_speaks_for_the_others() -> None:
+    sample = _random(replace(spread(shift=0.0), path="gradient of a"), left_out=2)
+    assert judged(differing(0.5), eager=differing(0.4), random=sample).agreement is Agreement.RANDOM
+
+
+def test_a_shape_that_varies_in_eager_too_is_not_called_wrong() -> None:
     varying = leaf(0.0, same_structure=False)
-    assert judged(varying, eager=varying).agreement is Agreement.RANDOM
+    assert judged(varying, eager=varying).agreement is Agreement.UNCERTAIN
 
 
 def test_randomness_does_not_excuse_another_shape_or_new_nans() -> None:
-    noisy = differing(0.4)
-    assert judged(leaf(0.0, same_structure=False), eager=noisy).agreement is Agreement.DIFFERENT
-    assert judged(differing(0.4, new_nonfinite=1), eager=noisy).agreement is Agreement.DIFFERENT
+    noisy, alike = differing(0.4), _random(spread(shift=0.0))
+    assert judged(leaf(0.0, same_structure=False), eager=noisy, random=alike).agreement is Agreement.DIFFERENT
+    assert judged(differing(0.4, new_nonfinite=1), eager=noisy, random=alike).agreement is Agreement.DIFFERENT
 
 
 def test_eagers_own_small_change_excuses_as_much_and_no_more() -> None:
@@ -128,6 +305,8 @@ def test_eagers_own_small_change_excuses_as_much_and_no_more() -> None:
     eager = differing(4e-4)
     assert judged(differing(1.5e-3), eager=eager).agreement is Agreement.WITHIN_ROUNDING
     assert judged(differing(1.7e-3), eager=eager).agreement is Agreement.UNCERTAIN
+    assert judged(_referenced(1e-6, 1.5e-3), eager=eager).agreement is Agreement.WITHIN_ROUNDING
+    assert judged(_referenced(1e-6, 1.7e-3), eager=eager).agreement is Agreement.DIFFERENT
 
 
 # ---------------------------------------------------------------- several outputs
@@ -141,6 +320,22 @@ def test_the_worst_output_is_told_with_its_place() -> None:
         assert "3.0e-01" in found.detail
 
 
+def test_of_equally_good_outputs_the_largest_difference_is_told() -> None:
+    found = judged(leaf(1e-7), replace(leaf(1e-6), path="output[1]"), leaf(1e-8))
+    assert (found.agreement, found.path) == (Agreement.WITHIN_ROUNDING, "output[1]")
+
+
+def test_a_fault_that_shows_only_after_the_warm_up_is_told_as_one() -> None:
+    """A recorded cudagraph is replayed only then."""
+    first, later = (
+        OutputsCompared(comparison=kind, leaves=(leaf(difference, allclose_violations=1),))
+        for kind, difference in ((ComparisonKind.COMPILED, 1e-6), (ComparisonKind.STEADY, 0.7))
+    )
+    found = judge({each.comparison: each for each in (first, later)})
+    assert found.agreement is Agreement.DIFFERENT and found.detail.startswith("not in the first step, but after")
+    assert judge({ComparisonKind.COMPILED: first}).agreement is Agreement.WITHIN_ROUNDING
+
+
 def test_nothing_to_compare_is_not_checked() -> None:
-    assert judge(None, None, training=False).agreement is Agreement.NOT_CHECKED
+    assert judge({}).agreement is Agreement.NOT_CHECKED
     assert judged().agreement is Agreement.NOT_CHECKED

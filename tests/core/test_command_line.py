@@ -104,6 +104,7 @@ runs = st.builds(
     plan=plans,
     preset=st.sampled_from(Preset),
     budget_s=st.sampled_from([preset.budget_s for preset in Preset]) | st.floats(1.0, 1e8),
+    accumulate=st.integers(1, 64),
 )
 
 
@@ -131,6 +132,7 @@ def read_command(line: str) -> RunSpec:
         ),
         preset=preset,
         budget_s=float(one.get("budget", preset.budget_s)),
+        accumulate=int(one.get("accumulate", 1)),
     )
 
 
@@ -144,3 +146,12 @@ def test_the_command_line_leaves_defaults_out() -> None:
     assert sp.command_line(run) == "tcompile-tui run model.py"
     quick = replace(run, preset=Preset.QUICK, budget_s=Preset.QUICK.budget_s, plan=Plan(hours=24.0))
     assert sp.command_line(quick) == "tcompile-tui run model.py --planned-hours 24 --preset quick"
+
+
+def test_micro_batches_are_counted_from_one_and_only_in_training() -> None:
+    assert sp.check_accumulate(1, Task.INFER) == 1
+    assert sp.check_accumulate(4, Task.TRAIN) == sp.check_accumulate(4, None) == 4
+    with pytest.raises(SpecError, match="--accumulate 2 is for training"):
+        sp.check_accumulate(2, Task.INFER)
+    with pytest.raises(SpecError, match="at least one micro-batch"):
+        sp.check_accumulate(0, Task.TRAIN)

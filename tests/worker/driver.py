@@ -59,9 +59,11 @@ def run_phase(
     mode: Mode | None = None,
     warmup_s: float = 0.2,
     environment: Mapping[str, str] | None = None,
+    reference_file: Path | None = None,
+    accumulate: int = 1,
 ) -> PhaseRun:
     """Run `phase` of the model file on the CPU, with private caches; what is written goes to `folder`."""
-    spec = RunSpec(Target(str(model), None, None), preset=Preset.SMOKE, device="cpu")
+    spec = RunSpec(Target(str(model), None, None), preset=Preset.SMOKE, device="cpu", accumulate=accumulate)
     resolved = resolve(spec.target, folder)
     log, output, root = EventLog(folder / "events.jsonl"), _Output(), roots.create_root()
     recorder = Recorder(log, lambda state: None)
@@ -71,6 +73,7 @@ def run_phase(
             source_path=resolved.path, source_module=resolved.module, qualified_name=resolved.qualified_name,
             import_root=resolved.import_root, argv=(), cache_root=str(root.path),
             warmup_budget_s=warmup_s, pair_budget_s=0.5, max_pairs=8,
+            reference_file=str(reference_file) if reference_file is not None else None,
         )  # fmt: skip
         worker = Worker(
             FreshStart(

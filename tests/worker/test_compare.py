@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,12 @@ import torch
 
 from tcompile_tui.core.events import ComparisonKind, LeafComparison
 from tcompile_tui.worker import compare
-from tcompile_tui.worker.compare import compare_snapshots, snapshot_outputs
+from tcompile_tui.worker.compare import Arithmetic, compare_snapshots, snapshot_outputs
+from tcompile_tui.worker.reference import Reference
+from tcompile_tui.worker.stepping import Trained
 
 pytestmark = pytest.mark.xdist_group("torch")
+EXACT = Arithmetic()
 NAN, INF = math.nan, math.inf
 
 
@@ -20,21 +24,23 @@ def _snapshot(output: Any) -> dict[str, Any]:
     return snapshot_outputs(output, torch.nn.Identity(), with_gradients=False)
 
 
-def _leaves(reference: Any, other: Any, training: bool = False) -> dict[str, LeafComparison]:
-    compared = compare_snapshots(ComparisonKind.COMPILED, _snapshot(reference), _snapshot(other), training)
+def _leaves(reference: Any, other: Any, arithmetic: Arithmetic = EXACT, exact: Any = None) -> dict[str, LeafComparison]:
+    kept = Reference.of("float64", _snapshot(exact)) if exact is not None else None
+    compared = compare_snapshots(ComparisonKind.COMPILED, _snapshot(reference), _snapshot(other), arithmetic, kept)
     return {leaf.path: leaf for leaf in compared.leaves}
 
 
-def _leaf(reference: Any, other: Any, training: bool = False) -> LeafComparison:
-    (leaf,) = _leaves(reference, other, training).values()
+def _leaf(reference: Any, other: Any, arithmetic: Arithmetic = EXACT, exact: Any = None) -> LeafComparison:
+    (leaf,) = _leaves(reference, other, arithmetic, exact).values()
     return leaf
 
 
 def test_identical_outputs_have_no_difference() -> None:
     leaf = _leaf(torch.tensor([3.0, 4.0]), torch.tensor([3.0, 4.0]))
     assert leaf == LeafComparison(
-        "output", "float32", 2, same_structure=True, rms_reference=math.sqrt(12.5), max_abs_reference=4.0
-    )
+        "output", "float32", 2, same_structure=True, rms_reference=math.sqrt(12.5), max_abs_reference=4.0,
+        tolerance=1e-4,
+    )  # fmt: skip
 
 
 def test_a_difference_is_measured_over_all_elements() -> None:
@@ -139,29 +145,110 @@ def test_chunks_add_up_to_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     assert whole.new_nonfinite == 1
 
 
-def test_training_is_held_to_a_looser_tolerance() -> None:
-    reference, other = torch.ones(4), torch.ones(4) * 1.0008
-    assert _leaf(reference, other).allclose_violations == 4
-    assert _leaf(reference, other, training=True).allclose_violations == 0
+@pytest.mark.parametrize(
+    ("dtype", "arithmetic", "tolerance"),
+    [
+        (torch.float64, Arithmetic(), 1e-7),
+        (torch.float32, Arithmetic(), 1e-4),
+        (torch.float16, Arithmetic(), 1e-3),
+        (torch.float32, Arithmetic(loose=True), 1e-3),
+        (torch.float64, Arithmetic(loose=True), 1e-7),
+        (torch.float32, Arithmetic(low_precision="bfloat16"), 1e-3),
+    ],
+)
+def test_the_tolerance_follows_what_the_model_calculates_in(
+    dtype: torch.dtype, arithmetic: Arithmetic, tolerance: float
+) -> None:
+    assert _leaf(torch.ones(4, dtype=dtype), torch.ones(4, dtype=dtype), arithmetic).tolerance == tolerance
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-6, 1e6])
+def test_closeness_is_relative_to_the_outputs_size(size: float) -> None:
+    reference = torch.tensor([1.0, -1.0, 0.0]) * size
+    near, far = reference + 1.5e-4 * size, reference + 2.5e-4 * size
+    assert _leaf(reference, near).allclose_violations == 1, "the one that is zero has no size of its own"
+    assert _leaf(reference, far).allclose_violations == 3
+
+
+def test_what_only_eager_loses_is_counted_too() -> None:
+    leaf = _leaf(torch.tensor([NAN, INF, 1.0]), torch.tensor([2.0, INF, 1.0]))
+    assert (leaf.lost_nonfinite, leaf.new_nonfinite) == (1, 0)
+    assert _leaf(torch.tensor([INF, 1.0]), torch.tensor([-INF, 1.0])).new_nonfinite == 1
+
+
+# ---------------------------------------------------------------- against a reference
+
+
+def test_both_arms_are_measured_against_the_reference() -> None:
+    exact = torch.linspace(-1, 1, 5, dtype=torch.float64)
+    eager, compiled = (exact + 0.25).float(), (exact * 1.5).float()
+    errors = _leaf(eager, compiled, exact=exact).errors
+    assert errors is not None and errors.elements == 5
+    assert (errors.eager_rms, errors.eager_max) == (0.25, 0.25)
+    assert errors.rms_reference == pytest.approx(math.sqrt(0.5))
+    assert errors.compiled_rms == pytest.approx(0.5 * math.sqrt(0.5)) and errors.compiled_max == 0.5
+    assert errors.eager_slope == pytest.approx(1.0), "what is only moved is not scaled"
+    assert errors.compiled_slope == pytest.approx(1.5)
+    assert errors.slope_error == pytest.approx(0.25 / math.sqrt(2.5))
+
+
+def test_only_what_is_finite_everywhere_is_measured_against_the_reference() -> None:
+    errors = _leaf(torch.tensor([1.0, NAN, 3.0]), torch.tensor([1.0, 2.0, INF]), exact=torch.ones(3)).errors
+    assert errors is not None and errors.elements == 1 and errors.eager_slope is None, "constant"
+
+
+def test_an_output_that_the_reference_lacks_or_has_otherwise_is_compared_without() -> None:
+    assert _leaf(torch.ones(3), torch.ones(3), exact=torch.ones(4)).errors is None
+    assert _leaf(torch.ones(3), torch.ones(3), exact=[torch.ones(3)]) is not None
+
+
+def test_a_reference_survives_its_file_and_samples_large_outputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tcompile_tui.worker.reference._KEPT_ELEMENTS", 100)
+    monkeypatch.setattr("tcompile_tui.worker.reference._MIN_KEPT_ELEMENTS", 10)
+    exact = torch.randn(64, 64, dtype=torch.float64)
+    kept = {"output": exact, "loss": torch.tensor(2.0), "count": 3, "ids": torch.arange(9)}
+    Reference.of("float64", kept).save(tmp_path / "reference.pt")
+    loaded = Reference.load(tmp_path / "reference.pt")
+    assert loaded.dtype == "float64" and set(loaded.samples) == {"output", "loss"}
+    sample = loaded.samples["output"]
+    assert 40 <= sample.values.numel() <= 51
+    columns = {index % 64 for index in range(0, 64 * 64, sample.stride)}
+    assert len(columns) > 40, "a stride that divides the width would see one column"
+    errors = loaded.errors_of("output", exact.flatten().float(), exact.flatten())
+    assert errors is not None and errors.elements == sample.values.numel() and errors.compiled_rms == 0
+
+
+def test_a_cut_off_reference_is_an_error_that_the_worker_can_catch(tmp_path: Path) -> None:
+    path = tmp_path / "reference.pt"
+    Reference.of("float64", {"output": torch.ones(9)}).save(path)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(Exception, match=r"."):
+        Reference.load(path)
+
+
+# ---------------------------------------------------------------- what is compared
 
 
 def test_a_snapshot_outlives_the_next_step_and_holds_gradients() -> None:
     model = torch.nn.Linear(2, 1)
     output = model(torch.ones(1, 2))
     output.sum().backward()
-    kept = snapshot_outputs({"y": output}, model, with_gradients=True)
+    loss = output.mean()
+    kept = snapshot_outputs(Trained({"y": output}, loss), model, with_gradients=True)
     with torch.no_grad():
         output.zero_()
         model.weight.grad.zero_()
-    assert sorted(kept) == ["gradient of bias", "gradient of weight", "output['y']"]
+    assert sorted(kept) == ["gradient of bias", "gradient of weight", "loss", "output['y']"]
     assert bool(kept["output['y']"].all()) and kept["gradient of weight"].tolist() == [[1, 1]]
     assert not kept["output['y']"].requires_grad
 
 
 def test_the_worst_leaves_are_sent_and_the_others_counted() -> None:
-    reference = [torch.ones(1) for _ in range(60)]
-    other = [torch.ones(1) + i / 100 for i in range(60)]
+    reference = [torch.ones(1) for _ in range(210)]
+    other = [torch.ones(1) + i / 100 for i in range(210)]
     other[7] = torch.ones(2)
-    compared = compare_snapshots(ComparisonKind.COMPILED, _snapshot(reference), _snapshot(other), training=False)
-    assert [leaf.path for leaf in compared.leaves[:3]] == ["output[7]", "output[59]", "output[58]"]
-    assert (len(compared.leaves), compared.leaves_left_out) == (50, 10)
+    compared = compare_snapshots(ComparisonKind.COMPILED, _snapshot(reference), _snapshot(other), Arithmetic())
+    assert [leaf.path for leaf in compared.leaves[:3]] == ["output[7]", "output[209]", "output[208]"]
+    assert (len(compared.leaves), compared.leaves_left_out) == (200, 10)

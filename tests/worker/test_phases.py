@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tcompile_tui.core import events as ev
+from tcompile_tui.core.accuracy import Agreement, judge
 from tcompile_tui.core.spec import Arm, Mode, Phase
 
 from .driver import run_phase
@@ -164,6 +165,40 @@ def test_a_model_that_dynamo_skips_is_proved_to_run_eager(tmp_path: Path) -> Non
     (proof,) = run.all_of(ev.StepsProfiled)
     assert (proof.program_calls, proof.regions, proof.lookups) == (0, (), 0)
     assert not run.process.compiled_anything
+
+
+def test_a_reference_is_made_in_a_process_of_its_own_and_used_by_a_warm_one(tmp_path: Path) -> None:
+    """A random training step of several micro-batches, so that everything which is compared is seen at once."""
+    model = _model(
+        tmp_path,
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.fc, self.drop = torch.nn.Linear(16, 64), torch.nn.Dropout(0.5)\n\n"
+        "    def forward(self, x):\n"
+        "        y = self.fc(x).relu()\n"
+        "        return y, self.drop(y)\n\n"
+        "TRAIN = True\n",
+    )
+    file = tmp_path / "reference.pt"
+    made = run_phase(model, tmp_path, Phase.REFERENCE, reference_file=file, accumulate=2)
+    assert made.process.done and file.exists(), made.process.failure
+    assert not made.process.arms and not made.all_of(ev.OutputsCompared)
+
+    run = run_phase(model, tmp_path, Phase.WARM, Mode.DEFAULT, reference_file=file, accumulate=2)
+    assert run.process.done, run.process.failure
+    kinds = [event.comparison for event in run.all_of(ev.OutputsCompared)]
+    assert kinds == [ev.ComparisonKind.EAGER_TWICE, ev.ComparisonKind.COMPILED, ev.ComparisonKind.STEADY]
+    steady = run.process.comparisons[ev.ComparisonKind.STEADY]
+    leaves = {leaf.path: leaf for leaf in steady.leaves}
+    assert set(leaves) == {"output[0]", "output[1]", "loss", "gradient of fc.weight", "gradient of fc.bias"}
+    assert steady.reference_dtype == "float64"
+    errors = leaves["output[0]"].errors
+    assert errors is not None and 0 < errors.eager_rms < 1e-6 and errors.compiled_rms < 1e-6
+    assert leaves["output[1]"].rms_difference > 0.1, "other random numbers"
+    (drawn,) = run.all_of(ev.RandomOutputsCompared)
+    assert {spread.path for spread in drawn.leaves} == set(leaves)
+    judged = judge(run.process.comparisons, run.process.random_outputs, training=True)
+    assert (judged.agreement, judged.path) == (Agreement.RANDOM, "output[1]")
 
 
 def test_a_warm_start_hits_the_caches_and_ends_with_the_proof_of_what_ran(tmp_path: Path) -> None:

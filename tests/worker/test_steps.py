@@ -35,11 +35,15 @@ class Watched(torch.nn.Module):  # type: ignore[misc]
         return out
 
 
-def _step(model: torch.nn.Module, task: Task, batches: list[Batch] | None = None, **hooks: Any) -> Step:
+def _step(
+    model: torch.nn.Module, task: Task, batches: list[Batch] | None = None, accumulate: int = 1, **hooks: Any
+) -> Step:
     module = ModuleType("net")
     vars(module).update(hooks)
     batches = batches or [Batch((torch.full((2, 3), float(i)),), {}) for i in (1, 2)]
-    return make_step(UserFile(module, None), model, batches, RunSpec(parse_target("net.py")), task, CPU)
+    return make_step(
+        UserFile(module, None), model, batches, RunSpec(parse_target("net.py"), accumulate=accumulate), task, CPU
+    )
 
 
 # ---------------------------------------------------------------- steps
@@ -62,6 +66,41 @@ def test_a_training_step_starts_without_gradients_and_leaves_the_parameters() ->
     assert [fresh for fresh, _, _ in model.seen] == [True, True, True]
     assert model.fc.weight.grad is not None and bool(model.fc.weight.grad.any())
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2, 3])
+def test_gradients_add_up_over_the_micro_batches_of_a_step(micro_batches: int) -> None:
+    """To those of one large batch, whose loss is the mean."""
+    model = Watched()
+    inputs = [torch.randn(2, 3) for _ in range(4)]
+    step = _step(model, Task.TRAIN, [Batch((x,), {}) for x in inputs], accumulate=micro_batches)
+    for index in range(2):
+        model.seen.clear()
+        result = step(index)
+        used = [inputs[i % 4] for i in range(index * micro_batches, (index + 1) * micro_batches)]
+        assert [first for _, _, first in model.seen] == [float(x.flatten()[0]) for x in used]
+        assert [fresh for fresh, _, _ in model.seen] == [True] + [False] * (micro_batches - 1)
+        kept = model.fc.weight.grad
+        (expected,) = torch.autograd.grad(mean_square(model(torch.cat(used))), [model.fc.weight])
+        torch.testing.assert_close(kept, expected)
+        assert float(result.loss.detach()) == pytest.approx(float(mean_square(model(used[-1])).detach()))
+
+
+def test_a_step_without_updates_leaves_the_same_gradients() -> None:
+    model = Watched()
+    batches = [Batch((torch.randn(2, 3),), {})]
+    user, spec = UserFile(ModuleType("net"), None), RunSpec(parse_target("net.py"))
+    gradients = []
+    for updates in (True, False):
+        make_step(user, model, batches, spec, Task.TRAIN, CPU, updates)(0)
+        assert model.fc.weight.grad is not None
+        gradients.append(model.fc.weight.grad.clone())
+    assert torch.equal(*gradients)
+
+
+def test_inference_has_no_micro_batches() -> None:
+    with pytest.raises(StageError, match="--accumulate 4 is for training"):
+        _step(Watched(), Task.INFER, accumulate=4)
 
 
 def test_the_files_loss_is_the_one_that_is_trained() -> None:

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Footer, Log
 
-from tcompile_tui.core.spec import Arm, Phase
+from tcompile_tui.core.spec import Arm
 from tcompile_tui.core.state import ArmSteps, RunState
 from tcompile_tui.ui.commands import Command, CommandScreen
 from tcompile_tui.ui.feeds import Feed, ReplayFeed
@@ -45,7 +45,7 @@ def plotted(state: RunState) -> tuple[ArmSteps | None, ArmSteps | None]:
     if process is None:
         return None, None
     eager = next((p.arms[Arm.EAGER] for p in reversed(state.processes.values()) if Arm.EAGER in p.arms), None)
-    return eager, process.arms.get(Arm.COMPILED) if process.phase is not Phase.EAGER else None
+    return eager, process.arms.get(Arm.COMPILED) if process.phase.compiles else None
 
 
 class RunScreen(CommandScreen[None]):

@@ -155,9 +155,9 @@ class CompilePanel(LivePanel):
 def compiling_process(state: RunState) -> ProcessState | None:
     """Whose compiler is told about: the present process, or the last one if the compiler has no part in this one."""
     latest = latest_process(state)
-    if latest is not None and (latest.phase is not Phase.EAGER or latest.compile.compiler_active):
+    if latest is not None and (latest.phase.compiles or latest.compile.compiler_active):
         return latest
-    return next((p for p in reversed(state.processes.values()) if p.phase is not Phase.EAGER), None)
+    return next((p for p in reversed(state.processes.values()) if p.phase.compiles), None)
 
 
 def _distinct(stages: tuple[OpenStage, ...]) -> list[OpenStage]:
