@@ -25,7 +25,7 @@ from tcompile_tui.core.pairs import paired_interval
 from tcompile_tui.worker.timing import MAX_BLOCK_STEPS, BlockTimer, make_timer
 from tests.benchmarks.tables import print_table
 
-PAIRS = 60
+PAIRS = 30
 _BLOCK_NS = 100_000_000
 _WARMUP_STEPS = 30
 _EMPTY_STEPS = 4_000
