@@ -5,17 +5,41 @@ One frozen dataclass per kind. On disk and on the wire a record is a JSON object
 run. Times are seconds since the start of the run on one monotonic clock; `process` is the ordinal of the worker
 that speaks, 0 for the supervisor. A value that could not be had is None, never 0.
 
-Standard library only: the worker imports this module. Decoding lives in `core/codec.py`.
+The compiler's own kinds are written in `core/compiler_events.py`; all are named here, so that one import has the whole
+vocabulary. Standard library only: the worker imports this module. Decoding lives in `core/codec.py`.
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from json import JSONEncoder
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
+from .compiler_events import (
+    CacheKind as CacheKind,
+    CacheLookup as CacheLookup,
+    CacheOutcome as CacheOutcome,
+    CodeGenerated as CodeGenerated,
+    CompilerCallback as CompilerCallback,
+    CompilerSummary as CompilerSummary,
+    CompilerWarning as CompilerWarning,
+    CompileSpan as CompileSpan,
+    CompileStage as CompileStage,
+    CudagraphSkipped as CudagraphSkipped,
+    DynamicShape as DynamicShape,
+    Explained as Explained,
+    ExplainedBreak as ExplainedBreak,
+    FrameCompiled as FrameCompiled,
+    FrameStarted as FrameStarted,
+    GraphBreak as GraphBreak,
+    GraphCaptured as GraphCaptured,
+    GuardFailure as GuardFailure,
+    Recompiled as Recompiled,
+    RecompileLimitHit as RecompileLimitHit,
+)
+from .event import AnyEvent as AnyEvent, Event as Event, stamp as stamp
 from .spec import Arm, Mode, Phase, RunSpec
 
 SCHEMA_VERSION = 1
@@ -48,59 +72,9 @@ class Steadiness(str, enum.Enum):
     NOISE_LIMITED = "noise-limited"  # no steady level in the budget: only the paired ratio can be trusted
 
 
-class CompileStage(str, enum.Enum):
-    """What the compiler is doing, in the order in which it does it."""
-
-    FRAME = "frame"
-    DYNAMO = "dynamo tracing"
-    GUARDS = "guards"
-    BACKEND = "backend"
-    AOT = "AOTAutograd"
-    PARTITION = "partition"
-    CACHE_LOAD = "cache load"
-    FX_PASSES = "graph passes"
-    INDUCTOR = "Inductor"
-    LOWERING = "lowering"
-    SCHEDULING = "scheduling"
-    CODEGEN = "code generation"
-    KERNELS = "kernel compile"
-    KERNEL_LOAD = "kernel load"
-    AUTOTUNE = "autotune"
-    CUDAGRAPH = "cudagraph recording"
-    BACKWARD = "backward"
-
-
-class CacheKind(str, enum.Enum):
-    FX = "fx"
-    AOT_AUTOGRAD = "aot"
-
-
-class CacheOutcome(str, enum.Enum):
-    HIT = "hit"
-    MISS = "miss"
-    BYPASS = "bypass"
-
-
 class Level(str, enum.Enum):
     INFO = "info"
     WARNING = "warning"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Event:
-    """What every record has; `stamp` fills it in when the record is sent."""
-
-    kind: ClassVar[str] = ""
-    t_s: float = 0.0
-    process: int = 0
-
-
-AnyEvent = TypeVar("AnyEvent", bound=Event)
-
-
-def stamp(event: AnyEvent, t_s: float, process: int) -> AnyEvent:
-    """The same record, with its time and its sender."""
-    return replace(event, t_s=t_s, process=process)
 
 
 # ---------------------------------------------------------------- from the supervisor
@@ -487,206 +461,6 @@ class WorkerDone(Event):
 
     kind: ClassVar[str] = "worker_done"
     records_dropped: int = 0
-
-
-# ---------------------------------------------------------------- from the compiler, through the worker
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompileSpan(Event):
-    """A stage of the compiler begins or ends. `stage_name` is torch's own name for it; `detail` says what is worked
-    on, where torch tells: the shapes that are autotuned, or the kernel."""
-
-    kind: ClassVar[str] = "compile_span"
-    begins: bool
-    stage: CompileStage
-    stage_name: str
-    compile_id: str | None = None
-    thread: int = 0
-    detail: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class FrameStarted(Event):
-    """Dynamo starts on a Python frame. `compile_id` is "frame/attempt", for example "0/1"."""
-
-    kind: ClassVar[str] = "frame_started"
-    compile_id: str
-    function: str | None
-    file: str | None
-    line: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class GraphCaptured(Event):
-    """Dynamo hands one graph to the backend."""
-
-    kind: ClassVar[str] = "graph_captured"
-    compile_id: str | None
-    ops: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class CodeGenerated(Event):
-    """Inductor wrote one module: kernels to compile, library calls, operators without a kernel of its own."""
-
-    kind: ClassVar[str] = "code_generated"
-    compile_id: str | None
-    kernels: int
-    kernel_languages: tuple[str, ...]
-    library_calls: tuple[str, ...]
-    fallback_ops: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CacheLookup(Event):
-    """One look into the compiler's on-disk caches."""
-
-    kind: ClassVar[str] = "cache_lookup"
-    cache: CacheKind
-    outcome: CacheOutcome
-    compile_id: str | None = None
-    reason: str | None = None
-    saved_ms: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class GraphBreak(Event):
-    """Dynamo stopped tracing. `file`:`line` is the innermost frame outside torch. `frame_dropped` means that
-    the whole function runs eager from now on."""
-
-    kind: ClassVar[str] = "graph_break"
-    compile_id: str | None
-    file: str | None
-    line: int | None
-    function: str | None = None
-    source: str | None = None
-    reason: str = ""
-    explanation: str | None = None
-    hints: tuple[str, ...] = ()
-    gb_id: str | None = None
-    url: str | None = None
-    frame_dropped: bool = False
-
-
-@dataclass(frozen=True)
-class GuardFailure:
-    """Why a cached entry did not fit: `entry` is its compile id, `where` the guard's origin in source."""
-
-    guard: str
-    entry: str | None = None
-    where: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recompiled(Event):
-    """A frame is compiled again."""
-
-    kind: ClassVar[str] = "recompiled"
-    compile_id: str | None
-    failures: tuple[GuardFailure, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DynamicShape(Event):
-    """A size that was a constant becomes a symbol."""
-
-    kind: ClassVar[str] = "dynamic_shape"
-    compile_id: str | None
-    name: str
-    reason: str | None = None
-    old: str | None = None
-    new: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class FrameCompiled(Event):
-    """torch's own metrics at the end of one compile (forward or backward), in seconds. `fail_type` set means
-    that the frame was not compiled."""
-
-    kind: ClassVar[str] = "frame_compiled"
-    compile_id: str | None
-    backward: bool
-    function: str | None = None
-    file: str | None = None
-    line: int | None = None
-    ops: int | None = None
-    guards: int | None = None
-    fail_type: str | None = None
-    fail_reason: str | None = None
-    fail_file: str | None = None
-    fail_line: int | None = None
-    total_s: float | None = None
-    backend_s: float | None = None
-    inductor_s: float | None = None
-    codegen_s: float | None = None
-    cudagraph_skip_reason: str | None = None
-    logging_overhead_s: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecompileLimitHit(Event):
-    """A code object was recompiled too often: what is not cached yet runs eager from now on."""
-
-    kind: ClassVar[str] = "recompile_limit_hit"
-    compile_id: str | None
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class CudagraphSkipped(Event):
-    kind: ClassVar[str] = "cudagraph_skipped"
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompilerCallback(Event):
-    """torch's coarse compile callback; `trigger` is DYNAMO, LAZY_BACKWARD or CUDAGRAPH_RECORDING."""
-
-    kind: ClassVar[str] = "compiler_callback"
-    begins: bool
-    trigger: str | None
-    compile_id: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompilerWarning(Event):
-    kind: ClassVar[str] = "compiler_warning"
-    logger: str
-    text: str
-
-
-@dataclass(frozen=True)
-class ExplainedBreak:
-    """One place where torch._dynamo.explain saw a graph end."""
-
-    file: str | None
-    line: int | None
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Explained(Event):
-    """What torch._dynamo.explain says of one forward call, in a process of its own: it runs the model for real and
-    resets Dynamo. `graphs` may be 0: nothing was captured. Its own count of breaks (graphs - 1) is not taken over."""
-
-    kind: ClassVar[str] = "explained"
-    graphs: int
-    ops: int
-    breaks: tuple[ExplainedBreak, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompilerSummary(Event):
-    """Counters at the end of the process, a second source beside the events. None: this torch has no such counter."""
-
-    kind: ClassVar[str] = "compiler_summary"
-    frames_seen: int | None
-    frames_compiled: int | None
-    unique_graphs: int | None
-    disabled_by: str | None
-    handler_s: float
-    handler_errors: int
 
 
 EVENT_TYPES: tuple[type[Event], ...] = (

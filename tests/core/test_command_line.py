@@ -6,8 +6,7 @@ import shlex
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tcompile_tui.core import spec as sp
 from tcompile_tui.core.spec import Mode, Plan, Preset, RunSpec, SpecError, Starts, Target, Task

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.compare_runs import ComparedRun, Comparison, Trend, compare_runs, ratio_of_speedups

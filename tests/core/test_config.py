@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tcompile_tui.config import CONFIG_VARIABLE, KEYS, Config, config_path, load_config
 from tcompile_tui.core.spec import Mode, Preset

@@ -5,8 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tcompile_tui.core.wire import MAGIC, MAX_PAYLOAD_BYTES, FrameDecoder, FrameTooLargeError, encode_frame
 

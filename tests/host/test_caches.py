@@ -11,8 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tcompile_tui.host import cache_places, cache_scan
 from tcompile_tui.host.cache_clear import Choice, choose, clear

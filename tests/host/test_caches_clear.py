@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tcompile_tui.host import cache_clear, machine
 from tcompile_tui.host.cache_clear import Choice, Cleared, choose, clear

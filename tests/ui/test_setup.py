@@ -16,8 +16,7 @@ from textual.widgets import Input
 
 from tcompile_tui.host.gpu import GpuInfo
 from tcompile_tui.host.run_folder import RunFolder
-from tcompile_tui.ui import app as app_module
-from tcompile_tui.ui import launch
+from tcompile_tui.ui import app as app_module, launch
 from tcompile_tui.ui.app import TCompileApp
 from tcompile_tui.ui.remembered import remember
 from tcompile_tui.ui.screens.setup import DevicesFound, SetupScreen

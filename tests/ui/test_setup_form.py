@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tcompile_tui.cli import run as run_command
 from tcompile_tui.core.candidates import Candidate, CandidateKind, FileHooks, Parameter

@@ -9,8 +9,7 @@ from contextlib import asynccontextmanager
 from itertools import groupby, pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from textual.app import App, ComposeResult
 from textual.geometry import Size
 

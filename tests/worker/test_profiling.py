@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tcompile_tui.core.spec import Arm
 from tcompile_tui.worker.profiling import Span, covered_ns, read_spans
