@@ -270,7 +270,8 @@ class Block(Event):
     with its final synchronisation. `first_index` counts the arm's steps in this process from 0. `compiled_at`
     lists the steps (by that count) in which the compiler worked. `loop` is the ordinal of the worker's loop that
     ran the block, `pair` that of the pair. The first steps of a PAIR block, right after the switch of arms, are
-    in it but not compared. A block past the run folder's size limit has `step_ns` empty and
+    in it but not compared. Steps too short to be timed one by one without slowing them down are timed in groups of
+    `group_steps`, and each has its group's mean. A block past the run folder's size limit has `step_ns` empty and
     `summary_ns` = (min, median, max, sum).
     """
 
@@ -287,6 +288,7 @@ class Block(Event):
     cpu_ns: int | None = None
     involuntary_switches: int | None = None
     compiled_at: tuple[int, ...] = ()
+    group_steps: int = 1
     summary_ns: tuple[int, int, int, int] | None = None
 
 

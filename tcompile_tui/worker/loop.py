@@ -18,7 +18,7 @@ from .compare import snapshot_outputs
 from .inputs import make_further_batches
 from .loading import seed_everything
 from .stepping import Step, make_step
-from .timing import MAX_BLOCK_STEPS
+from .timing import EACH_STEP, MAX_BLOCK_STEPS, GroupPlan, plan_groups, wait_for_device
 
 STEP_SEED = 11
 _TARGET_BLOCK_NS = 100_000_000
@@ -45,10 +45,17 @@ class Loop:
         self.recent_step_ns = 0.0
         self._model: torch.nn.Module | None = None
 
-    def run_block(self, role: BlockRole, steps: int, pair: int | None = None, step: Step | None = None) -> bool:
+    def run_block(
+        self,
+        role: BlockRole,
+        steps: int,
+        pair: int | None = None,
+        step: Step | None = None,
+        groups: GroupPlan = EACH_STEP,
+    ) -> bool:
         """Time and send one block; True if the compiler was active in it."""
         bench = self._bench
-        timing = bench.timer.run(step or self._step, self._steps_done, steps)
+        timing = bench.timer.run(step or self._step, self._steps_done, steps, groups)
         active_ns = bench.signals.take_activity_ns()
         compiled_at = sorted({self._step_at(timing.boundaries_ns, at_ns) for at_ns in active_ns})
         bench.channel.send(
@@ -65,6 +72,7 @@ class Loop:
                 cpu_ns=timing.cpu_ns,
                 involuntary_switches=timing.involuntary_switches,
                 compiled_at=tuple(compiled_at),
+                group_steps=timing.group_steps,
             )
         )
         self._steps_done += steps
@@ -128,8 +136,7 @@ class Loop:
         for i in range(steps):
             self._step(self._steps_done + i)
         self._steps_done += steps
-        if self._bench.device.type == "cuda":
-            torch.cuda.synchronize(self._bench.device)
+        wait_for_device(self._bench.device)
 
     def _name_stage(self) -> None:
         self._bench.stage.name = f"{self.arm.value} steps"
@@ -174,7 +181,8 @@ def run_pairs(bench: Bench, eager: Loop, compiled: Loop) -> None:
     for pair in range(bench.job.max_pairs):
         for loop in (eager, compiled) if pair % 2 == 0 else (compiled, eager):
             bench.stage.compiled = loop is compiled
-            loop.run_block(BlockRole.PAIR, steps + _STEPS_AFTER_SWITCH, pair=pair)
+            groups = plan_groups(loop.recent_step_ns, _STEPS_AFTER_SWITCH)
+            loop.run_block(BlockRole.PAIR, steps + _STEPS_AFTER_SWITCH, pair=pair, groups=groups)
         spent = perf_counter() - started > bench.job.pair_budget_s and pair + 1 >= _MIN_PAIRS
         if spent or bench.channel.should_finish(bench.loop):
             break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from time import perf_counter_ns, thread_time_ns
@@ -19,13 +19,30 @@ except ImportError:  # pragma: no cover - not on Linux
     getrusage = None  # type: ignore[assignment]
 
 MAX_BLOCK_STEPS = 4_096
-_POOL_EVENTS = 256
-_READ_LAG = 64
+# A mark costs 5 to 10 us of a launch-bound step and a gap between cudagraph replays; this long a group hides it.
+_GROUP_NS = 2_000_000
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """Which steps are timed as one: each of the first `lead` steps by itself, then `size` at a time."""
+
+    lead: int = 0
+    size: int = 1
+
+
+EACH_STEP = GroupPlan()
+
+
+def plan_groups(step_ns: float, lead: int) -> GroupPlan:
+    """Groups of about 2 ms: each step by itself where it takes that long."""
+    return GroupPlan(lead, max(1, round(_GROUP_NS / max(1.0, step_ns))))
 
 
 @dataclass(frozen=True)
 class BlockTiming:
-    """One block: see events.Block. `boundaries_ns` are perf_counter_ns at its start and after each step's issue."""
+    """One block: see events.Block. `boundaries_ns` are perf_counter_ns at its start and after each step's issue.
+    Steps timed as a group of `group_steps` all have the group's mean."""
 
     step_ns: tuple[int, ...]
     host_ns: tuple[int, ...]
@@ -33,11 +50,13 @@ class BlockTiming:
     cpu_ns: int
     involuntary_switches: int | None
     boundaries_ns: tuple[int, ...]
+    group_steps: int = 1
 
 
 class BlockTimer(Protocol):
-    def run(self, step: Step, first_index: int, steps: int) -> BlockTiming:
-        """Run `steps` (at most MAX_BLOCK_STEPS) steps in a row."""
+    def run(self, step: Step, first_index: int, steps: int, plan: GroupPlan = EACH_STEP) -> BlockTiming:
+        """Run `steps` (at most MAX_BLOCK_STEPS) steps in a row. A timer whose marks cost next to nothing times each
+        step, whatever the plan."""
         ...
 
 
@@ -47,7 +66,7 @@ class CpuTimer:
     def __init__(self) -> None:
         self._clock = array("q", bytes(8 * (MAX_BLOCK_STEPS + 1)))
 
-    def run(self, step: Step, first_index: int, steps: int) -> BlockTiming:
+    def run(self, step: Step, first_index: int, steps: int, plan: GroupPlan = EACH_STEP) -> BlockTiming:
         clock, now = self._clock, perf_counter_ns
         switches, cpu = _involuntary_switches(), thread_time_ns()
         clock[0] = now()
@@ -67,67 +86,74 @@ class CpuTimer:
 
 
 class CudaTimer:
-    """One boundary event a step, read with a lag; the device is waited for only where the block ends.
+    """An event at each group's end; the device is waited for, and the events are read, when the block is over.
 
     A synchronisation per step would put launch latency on the critical path: 1 to 14 % of a step, most where
-    cudagraphs matter.
+    cudagraphs matter. Reading events inside the block costs the host more than recording them.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._clock = array("q", bytes(8 * (MAX_BLOCK_STEPS + 1)))
-        self._device_ns = array("q", bytes(8 * MAX_BLOCK_STEPS))
-        self._free = [torch.cuda.Event(enable_timing=True) for _ in range(_POOL_EVENTS)]
-        self._pending: deque[Any] = deque()
-        self._last: Any = None
-        self._read = 0
+        self._events: list[Any] = []
 
-    def run(self, step: Step, first_index: int, steps: int) -> BlockTiming:
-        clock, now, mark = self._clock, perf_counter_ns, self._mark
-        torch.cuda.synchronize(self._device)
-        self._read = 0
+    def run(self, step: Step, first_index: int, steps: int, plan: GroupPlan = EACH_STEP) -> BlockTiming:
+        clock, now = self._clock, perf_counter_ns
+        ends = _group_ends(steps, plan)
+        marks = self._marks(steps, ends)
+        wait_for_device(self._device)
         switches, cpu = _involuntary_switches(), thread_time_ns()
-        mark()
+        self._events[0].record()
         clock[0] = now()
         for i in range(steps):
             step(first_index + i)
-            mark()
+            mark = marks[i]
+            if mark is not None:
+                mark()
             clock[i + 1] = now()
         cpu = thread_time_ns() - cpu
-        torch.cuda.synchronize(self._device)
+        wait_for_device(self._device)
         wall_ns = now() - clock[0]
-        self._collect(wait=True)
-        self._free.append(self._last)
-        self._last = None
         boundaries = tuple(clock[: steps + 1])
         return BlockTiming(
-            step_ns=tuple(self._device_ns[:steps]),
+            step_ns=self._read(ends),
             host_ns=_differences(boundaries),
             wall_ns=wall_ns,
             cpu_ns=cpu,
             involuntary_switches=_switches_since(switches),
             boundaries_ns=boundaries,
+            group_steps=plan.size,
         )
 
-    def _mark(self) -> None:
-        while not self._free:
-            self._pending[0].synchronize()  # the host is a whole pool ahead: the only wait inside a block
-            self._collect()
-        event = self._free.pop()
-        event.record()
-        self._pending.append(event)
-        if len(self._pending) > _READ_LAG:
-            self._collect()
+    def _marks(self, steps: int, ends: list[int]) -> list[Callable[[], None] | None]:
+        """What to call after each step: the recording of its event, where a group ends."""
+        while len(self._events) <= len(ends):
+            self._events.append(torch.cuda.Event(enable_timing=True))
+        marks: list[Callable[[], None] | None] = [None] * steps
+        for end, event in zip(ends, self._events[1:]):
+            marks[end - 1] = event.record
+        return marks
 
-    def _collect(self, wait: bool = False) -> None:
-        """Read the boundaries that the device has passed."""
-        while self._pending and (wait or self._pending[0].query()):
-            event = self._pending.popleft()
-            if self._last is not None:
-                self._device_ns[self._read] = round(self._last.elapsed_time(event) * 1e6)
-                self._read += 1
-                self._free.append(self._last)
-            self._last = event
+    def _read(self, ends: list[int]) -> tuple[int, ...]:
+        """Nanoseconds of each step: the mean of its group."""
+        times: list[int] = []
+        for end, (before, after) in zip(ends, pairwise(self._events)):
+            size = end - len(times)
+            times.extend([round(before.elapsed_time(after) * 1e6 / size)] * size)
+        return tuple(times)
+
+
+def _group_ends(steps: int, plan: GroupPlan) -> list[int]:
+    """Numbers of steps done at the groups' ends; the last group may be a short one."""
+    lead = min(plan.lead, steps)
+    ends = [*range(1, lead + 1), *range(lead + plan.size, steps, plan.size)]
+    return ends if ends and ends[-1] == steps else [*ends, steps]
+
+
+def wait_for_device(device: torch.device) -> None:
+    """Until all that was issued is done; on the CPU it is."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def make_timer(device: torch.device) -> BlockTimer:

@@ -22,7 +22,7 @@ import torch
 from torch import nn
 
 from tcompile_tui.core.pairs import paired_interval
-from tcompile_tui.worker.timing import MAX_BLOCK_STEPS, BlockTimer, make_timer
+from tcompile_tui.worker.timing import MAX_BLOCK_STEPS, BlockTimer, make_timer, plan_groups, wait_for_device
 from tests.benchmarks.tables import print_table
 
 PAIRS = 30
@@ -68,17 +68,17 @@ def workloads(device: torch.device) -> Iterator[tuple[str, nn.Module, torch.Tens
 
 def plain_loop(step: Callable[[int], object], steps: int, device: torch.device) -> float:
     """Nanoseconds a step: what a careful person's script would measure."""
-    _wait(device)
+    wait_for_device(device)
     began = perf_counter_ns()
     for index in range(steps):
         step(index)
-    _wait(device)
+    wait_for_device(device)
     return (perf_counter_ns() - began) / steps
 
 
-def timed_block(timer: BlockTimer, step: Callable[[int], object], steps: int) -> float:
+def timed_block(timer: BlockTimer, step: Callable[[int], object], steps: int, step_ns: float) -> float:
     """Nanoseconds a step as the program counts a pair block: without the two steps after the switch."""
-    times = timer.run(step, 0, steps + 2).step_ns[2:]
+    times = timer.run(step, 0, steps + 2, plan_groups(step_ns, lead=2)).step_ns[2:]
     return sum(times) / len(times)
 
 
@@ -94,7 +94,7 @@ def compare(name: str, mode: str, step: Callable[[int], object], device: torch.d
             if which == "plain":
                 plain.append(plain_loop(step, steps, device))
             else:
-                timed.append(timed_block(timer, step, steps))
+                timed.append(timed_block(timer, step, steps, step_ns))
     found = paired_interval([log(ours / theirs) for ours, theirs in zip(timed, plain)])
     assert found is not None
     return Fidelity(name, mode, median(plain) / 1e6, found.value, found.lo, found.hi, found.pairs)
@@ -115,11 +115,6 @@ def cost_of_timing_ns(device: torch.device) -> float:
         return (boundaries[-1] - boundaries[0]) / _EMPTY_STEPS
 
     return median(timed() - bare() for _ in range(31))
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What one step does, how blocks of steps are timed, and how long compared blocks are."""
+"""What one step does."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ from tcompile_tui.core.spec import RunSpec, Task, parse_target
 from tcompile_tui.worker.failures import StageError
 from tcompile_tui.worker.inputs import Batch
 from tcompile_tui.worker.loading import UserFile
-from tcompile_tui.worker.loop import plan_pair_steps
 from tcompile_tui.worker.stepping import Step, make_step, mean_square
-from tcompile_tui.worker.timing import MAX_BLOCK_STEPS, CpuTimer
 
 pytestmark = pytest.mark.xdist_group("torch")
 CPU = torch.device("cpu")
-MILLISECOND = 1_000_000
 
 
 class Watched(torch.nn.Module):  # type: ignore[misc]
@@ -145,52 +142,3 @@ def test_a_step_on_the_cpu_marks_no_cudagraph_step(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(torch.compiler, "cudagraph_mark_step_begin", lambda: pytest.fail("marked"))
     for task in Task:
         _step(Watched(), task)(0)
-
-
-# ---------------------------------------------------------------- timing
-
-
-def test_boundaries_enclose_every_step_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [1_000]
-    monkeypatch.setattr("tcompile_tui.worker.timing.perf_counter_ns", lambda: clock[0])
-    indices = []
-
-    def step(index: int) -> None:
-        indices.append(index)
-        clock[0] += 10 * (index + 1)
-
-    timer = CpuTimer()
-    timer.run(step, 0, MAX_BLOCK_STEPS)
-    indices.clear()
-    clock[0] = 1_000
-    timing = timer.run(step, 5, 3)
-    assert indices == [5, 6, 7]
-    assert timing.boundaries_ns == (1_000, 1_060, 1_130, 1_210), "nothing of the longer block before"
-    assert timing.step_ns == (60, 70, 80) and timing.wall_ns == 210
-    assert timing.host_ns == ()
-
-
-def test_the_cpu_time_of_a_block_is_that_of_its_work() -> None:
-    def busy(index: int) -> None:
-        sum(range(20_000))
-
-    timing = CpuTimer().run(busy, 0, 20)
-    assert 0 < timing.cpu_ns <= timing.wall_ns * 1.05
-    assert timing.involuntary_switches is not None and timing.involuntary_switches >= 0
-
-
-@pytest.mark.parametrize(
-    ("step_ns", "steps"),
-    [
-        (0, 4_094),  # as many as a block can hold
-        (100_000, 200),  # 20 ms
-        (2 * MILLISECOND, 10),
-        (2.6 * MILLISECOND, 8),  # at least 8
-        (125 * MILLISECOND, 8),  # 1 s at most ...
-        (126 * MILLISECOND, 7),
-        (400 * MILLISECOND, 2),
-        (60_000 * MILLISECOND, 2),  # ... but two
-    ],
-)
-def test_compared_blocks_are_long_enough_and_bounded(step_ns: float, steps: int) -> None:
-    assert plan_pair_steps(step_ns) == steps
