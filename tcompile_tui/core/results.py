@@ -272,8 +272,8 @@ def _start_s(process: ProcessState) -> float:
 
 
 def _proof(process: ProcessState | None) -> StepProof | None:
-    seen = process.profile if process is not None else None
-    if seen is None or seen.arm is not Arm.COMPILED or seen.steps == 0:
+    seen = process.profiles.get(Arm.COMPILED) if process is not None else None
+    if seen is None or seen.steps == 0:
         return None
     return StepProof(
         guard_us=seen.lookup_ns / 1e3 / seen.steps,

@@ -63,7 +63,7 @@ class ProcessState:
     comparisons: dict[ev.ComparisonKind, ev.OutputsCompared] = field(default_factory=dict)
     random_outputs: ev.RandomOutputsCompared | None = None
     compiled: ev.ModelCompiled | None = None
-    profile: ev.StepsProfiled | None = None
+    profiles: dict[Arm, ev.StepsProfiled] = field(default_factory=dict)
     explained: ev.Explained | None = None
     compile: CompileLog = field(default_factory=CompileLog)
     pairs: list[Pair] = field(default_factory=list)
@@ -79,7 +79,8 @@ class ProcessState:
     @property
     def compiled_anything(self) -> bool:
         """By any evidence: what the compiler said, or a compiled program that was seen to run."""
-        ran = self.profile is not None and bool(self.profile.program_calls or self.profile.regions)
+        profile = self.profiles.get(Arm.COMPILED)
+        ran = profile is not None and bool(profile.program_calls or profile.regions)
         return ran or self.compile.compiled_anything
 
     def arm(self, arm: Arm) -> ArmSteps:
@@ -218,7 +219,7 @@ class RunState:
     @_apply.register
     def _profiled(self, event: ev.StepsProfiled) -> None:
         if event.process in self.processes:
-            self.processes[event.process].profile = event
+            self.processes[event.process].profiles[event.arm] = event
 
     @_apply.register
     def _explained(self, event: ev.Explained) -> None:

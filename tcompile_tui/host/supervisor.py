@@ -93,7 +93,7 @@ class _Effort:
 
 _EFFORTS = {
     Preset.SMOKE: _Effort(warmup_s=1.0, pairs_s=4.0, max_pairs=10),
-    Preset.QUICK: _Effort(warmup_s=8.0, pairs_s=20.0, max_pairs=200),
+    Preset.QUICK: _Effort(warmup_s=4.0, pairs_s=20.0, max_pairs=200),
     Preset.STANDARD: _Effort(warmup_s=20.0, pairs_s=40.0, max_pairs=200, warm_processes=3),
     Preset.THOROUGH: _Effort(
         warmup_s=40.0, pairs_s=160.0, max_pairs=200, cold_processes=3, warm_processes=5, always=True

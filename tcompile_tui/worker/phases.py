@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from ..core.events import BlockRole, ImportsDone, Level, MeasurementDone, ModelCompiled, Notice
@@ -54,10 +56,10 @@ def run_phase(job: Job, channel: Channel, stage: Stage, imports: Imports) -> Non
         Phase.WARM: _run_warm,
         Phase.EXPLAIN: _run_explain,
     }
-    loop = run[job.phase](bench)
+    loops = run[job.phase](bench)
     channel.send(signals.summary())
     channel.send(MeasurementDone())
-    if loop is not None:
+    for loop in loops:
         profile_steps(bench, loop)
     if job.phase.compiles:
         compiler.stop_compile_workers()
@@ -66,28 +68,30 @@ def run_phase(job: Job, channel: Channel, stage: Stage, imports: Imports) -> Non
 # ---------------------------------------------------------------- the phases
 
 
-# Each returns the loop whose steps are to be profiled.
+# Each returns the loops whose steps are to be profiled.
 
 
-def _run_eager(bench: Bench) -> Loop:
-    """The user's own code, from its first step until it is steady."""
+def _run_eager(bench: Bench) -> Sequence[Loop]:
+    """The user's own code, from its first step until it is steady. It is profiled beside the compiled arm only: here
+    the profiler would first import the compiler."""
     model, batches = prepare(bench)
     step = _first_step(bench, model, batches)
     loop = Loop(bench, Arm.EAGER, step)
     loop.warm_up()
     loop.send_memory_peak()
     loop.run_further_calls(model)  # what fails without the compiler is not to be blamed on it
-    return loop
+    return ()
 
 
-def _run_reference(bench: Bench) -> None:
+def _run_reference(bench: Bench) -> Sequence[Loop]:
     """The first step once more in higher precision, for the accuracy checks of later processes."""
     model, batches = prepare(bench)
     bench.stage.name = "the reference in higher precision"
     make_reference(bench, model, batches)
+    return ()
 
 
-def _run_cold(bench: Bench) -> Loop | None:
+def _run_cold(bench: Bench) -> Sequence[Loop]:
     """What we advise to paste, on empty caches: from the first call until it is steady."""
     model, batches = prepare(bench)
     compiled = _compile(bench, model)
@@ -96,10 +100,10 @@ def _run_cold(bench: Bench) -> Loop | None:
     loop.send_memory_peak()
     loop.run_further_calls(compiled)
     # A program that was compiled elsewhere and loaded leaves no record: only a profile can tell that it ran.
-    return None if bench.signals.heard_a_program else loop
+    return () if bench.signals.heard_a_program else (loop,)
 
 
-def _run_warm(bench: Bench) -> Loop:
+def _run_warm(bench: Bench) -> Sequence[Loop]:
     """A second start on the same caches, then eager and compiled in turn."""
     model, batches = prepare(bench)
     original, how = second_copy(bench, model)
@@ -120,15 +124,16 @@ def _run_warm(bench: Bench) -> Loop:
     eager = Loop(bench, Arm.EAGER, make_step(bench.user, original, batches, bench.job.spec, bench.task, bench.device))
     eager.warm_up(role=BlockRole.SETTLE, budget_s=1.0)
     run_pairs(bench, eager, compiled)
-    return compiled
+    return compiled, eager
 
 
-def _run_explain(bench: Bench) -> None:
+def _run_explain(bench: Bench) -> Sequence[Loop]:
     """A second opinion on the graph breaks, which no figure stands on."""
     model, batches = prepare(bench)
     bench.stage.name, bench.stage.compiled = "torch._dynamo.explain", True
     with torch.set_grad_enabled(bench.training):
         bench.channel.send(compiler.explain(model, batches[0].args, batches[0].kwargs))
+    return ()
 
 
 # ---------------------------------------------------------------- parts

@@ -1,4 +1,6 @@
-"""A quick verdict against getting the same facts by hand: `python -m tests.benchmarks.by_hand [MODEL.py:NAME] [--rounds N]`.
+"""A quick verdict against getting the same facts by hand.
+
+    python -m tests.benchmarks.by_hand [MODEL.py:NAME] [--rounds N]
 
 By hand means five scripts, one after the other, as a person would write and start them: eager, compiled with empty
 caches, compiled with the caches of the one before, both in one process with a few steps in turn, and
