@@ -1,0 +1,1 @@
+"""Models that people have, from their libraries' configurations with random weights."""
