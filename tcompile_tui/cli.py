@@ -16,7 +16,7 @@ import tcompile_tui
 from tcompile_tui.cli_caches import caches
 from tcompile_tui.cli_doctor import doctor
 from tcompile_tui.cli_gate import gate_of, gate_options, tell_gate, write_junit
-from tcompile_tui.cli_recorded import compare, decide
+from tcompile_tui.cli_recorded import compare, decide, report
 from tcompile_tui.cli_shared import fail, recorded_run
 
 if TYPE_CHECKING:
@@ -343,5 +343,6 @@ def _setting_text(value: Any) -> str:
 
 main.add_command(decide)
 main.add_command(compare)
+main.add_command(report)
 main.add_command(caches)
 main.add_command(doctor)

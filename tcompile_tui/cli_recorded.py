@@ -1,13 +1,16 @@
-"""Commands on recorded runs: decide one again, compare several."""
+"""Commands on recorded runs: decide one again, compare several, write a report."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from tcompile_tui.cli_gate import gate_of, gate_options, tell_gate, write_junit
 from tcompile_tui.cli_shared import fail, recorded_run
+
+FORMATS = ("text", "markdown", "html", "json", "script", "csv", "prometheus")
 
 
 @click.command()
@@ -65,3 +68,49 @@ def compare(run_folders: tuple[str, ...], as_json: bool, gate: bool) -> None:
     checks = [GateCheck(each.after.name, regression_reasons(each)) for each in found] if gate else []
     tell_gate(checks)
     raise SystemExit(0 if all(check.passed for check in checks) else 10)
+
+
+@click.command()
+@click.argument("run_folder", metavar="RUN", required=False)
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="markdown: for an issue or a pull request. html: one file with figures. script: plain PyTorch that measures the best mode again. csv: every step's time. prometheus: for node_exporter's textfile collector.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Default: stdout."
+)
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of --format json.")
+def report(run_folder: str | None, format_name: str, output: Path | None, schema: bool) -> None:
+    """Write what a recorded run found, to take away.
+
+    RUN is a run folder, or its name as `tcompile-tui runs` lists it. --format html needs
+    pip install 'tcompile-tui[report]'.
+    """
+    from tcompile_tui.core.spec import SpecError
+    from tcompile_tui.host.recorded import read_reported_run
+    from tcompile_tui.host.run_folder import write_atomically
+    from tcompile_tui.report.document import report_schema
+    from tcompile_tui.report.formats import MissingLibraryError, ReportFormat, render
+
+    if schema:
+        click.echo(report_schema(), nl=False)
+        return
+    if run_folder is None:
+        fail("which run? tcompile-tui report RUN; tcompile-tui runs lists them", 2)
+    path = recorded_run(run_folder)
+    try:
+        text = render(read_reported_run(path), ReportFormat(format_name), path)
+    except (SpecError, MissingLibraryError) as error:
+        fail(str(error), 2)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        write_atomically(output, text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        fail(f"cannot write {output}: {error.strerror or error}", 6)
+    click.echo(str(output), err=True)

@@ -300,6 +300,14 @@ def program_failed(state: RunState, message: str) -> Verdict:
     return replace(decide(state), decision=Decision.FAILED, headline=message, exit_code=ExitCode.FAILED)
 
 
+def verdict_of(state: RunState) -> Verdict:
+    """The verdict of a recorded run; where the program itself failed, what it said."""
+    verdict, ended = decide(state), state.ended
+    if ended is not None and ended.decision == Decision.FAILED.value and verdict.decision is not Decision.FAILED:
+        return program_failed(state, ended.headline)
+    return verdict
+
+
 # ---------------------------------------------------------------- runs that did not get to a comparison
 
 _Outcome = tuple[Decision, str, ExitCode]

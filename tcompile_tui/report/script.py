@@ -1,0 +1,425 @@
+"""A plain PyTorch file that measures the headline numbers again, without this program."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from tcompile_tui.core.discover import Resolved, find_hooks, resolve
+from tcompile_tui.core.events import ModelReady
+from tcompile_tui.core.findings import speedup_text
+from tcompile_tui.core.reported_run import ReportedRun
+from tcompile_tui.core.results import ModeResult
+from tcompile_tui.core.spec import Mode, RunSpec, SpecError, TensorSpec
+from tcompile_tui.core.units import duration
+
+# Those of the run: the same weights, and inputs of the same distribution.
+_MODEL_SEED = 20_240_229
+_INPUT_SEED = 7_040
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the pieces of the script are chosen by."""
+
+    run: ReportedRun
+    spec: RunSpec
+    resolved: Resolved
+    model: ModelReady
+    result: ModeResult
+    cuda: bool
+    own_loss: bool
+    further_calls: bool
+    training_mode: bool
+
+    @property
+    def autocast(self) -> str | None:
+        if self.spec.amp is None:
+            return None
+        dtype = "bfloat16" if self.spec.amp == "bf16" else "float16"
+        return f'torch.autocast("{"cuda" if self.cuda else "cpu"}", dtype=torch.{dtype})'
+
+
+def script_text(run: ReportedRun) -> str:
+    """The file. Raises SpecError with one line where the run says too little, or the model's file is gone."""
+    facts = _facts(run)
+    pieces = [_head(facts), _model(facts), _inputs(facts), _steps(facts), _timer(facts), _comparison(facts)]
+    return "\n\n\n".join(piece.strip("\n") for piece in pieces) + "\n"
+
+
+def _facts(run: ReportedRun) -> _Facts:
+    started, around, result = run.state.run, run.surroundings, run.shown_result
+    model = next((p.model for p in run.state.processes.values() if p.model is not None), None)
+    if started is None or around is None or model is None or result is None:
+        raise SpecError(f"{run.name} did not get as far as a compiled step: there is nothing to reproduce")
+    resolved = resolve(started.spec.target, Path(around.cwd))
+    hooks = find_hooks(Path(resolved.path))
+    spec = started.spec
+    return _Facts(
+        run=run,
+        spec=spec,
+        resolved=resolved,
+        model=model,
+        result=result,
+        cuda=started.device != "cpu",
+        own_loss=model.loss is not None and model.loss.startswith("the file's"),
+        further_calls=hooks.more_inputs and not spec.inputs,
+        training_mode=model.training or hooks.eval is False,
+    )
+
+
+# ---------------------------------------------------------------- pieces, in the order of the file
+
+
+def _head(facts: _Facts) -> str:
+    start = facts.result.cold_start
+    text = f"""\
+Eager against torch.compile in mode {facts.result.mode.value}, for {facts.spec.target}: plain PyTorch.
+
+    python THIS_FILE                 the speedup, from neighbouring blocks of both arms
+    python THIS_FILE --cold-start    and what a start on empty compile caches costs
+
+The run {facts.run.name} found {speedup_text(facts.result)} and a cold start of
+{duration(start.total_s if start is not None else None)}. It was: {_command(facts)}
+"""
+    imports = ["copy", "math", "os", "random", "shutil", "statistics", "sys", "tempfile", "time"]
+    return f"""{_docstring(text)}
+
+{chr(10).join(f"import {name}" for name in sorted([*imports, _importer(facts)]))}
+
+COLD_START = "--cold-start" in sys.argv
+if COLD_START:
+    # Before torch is imported, which remembers them.
+    caches = tempfile.mkdtemp()
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(caches, "inductor")
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(caches, "triton")
+
+{_environment(facts)}
+import torch
+
+started = time.perf_counter()
+import torch._inductor.compile_fx
+
+IMPORT_S = time.perf_counter() - started
+PAIRS = 40"""
+
+
+def _importer(facts: _Facts) -> str:
+    return "importlib" if facts.resolved.module is not None else "importlib.util"
+
+
+def _model(facts: _Facts) -> str:
+    around, resolved = facts.run.surroundings, facts.resolved
+    assert around is not None
+    argv = [resolved.path, *around.argv]
+    if resolved.module is not None:
+        loading = f"module = importlib.import_module({_literal(resolved.module)})"
+    else:
+        name = Path(resolved.path).stem
+        loading = f"""\
+found = importlib.util.spec_from_file_location({_literal(name if name.isidentifier() else "user_model")}, sys.argv[0])
+module = importlib.util.module_from_spec(found)
+sys.modules[found.name] = module
+found.loader.exec_module(module)"""
+    to = f"DEVICE, torch.{facts.spec.dtype}" if facts.spec.dtype else "DEVICE"
+    return f"""\
+# ---------------------------------------------------------------- the model
+
+DEVICE = torch.device("{"cuda" if facts.cuda else "cpu"}")
+os.chdir({_literal(around.cwd)})
+sys.path.insert(0, {_literal(resolved.import_root)})
+sys.argv = {_literal(argv)}
+{loading}
+
+
+def seed(number):
+    random.seed(number)
+    torch.manual_seed(number)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(number % 2**32)
+
+
+def build():
+    seed({_MODEL_SEED})
+    made = module.{resolved.qualified_name}
+    model = made if isinstance(made, torch.nn.Module) else made()
+    return model.to({to}).train({facts.training_mode})
+
+
+model = build()"""
+
+
+def _inputs(facts: _Facts) -> str:
+    spec = facts.spec
+    floating = f", torch.{spec.dtype} if value.is_floating_point() else value.dtype" if spec.dtype else ""
+    if spec.inputs:
+        args = ", ".join(_random(each) for each in spec.inputs if not each.name)
+        kwargs = ", ".join(f'"{each.name}": {_random(each)}' for each in spec.inputs if each.name)
+        making = f"    made = ({args}{',' if args else ''}), {{{kwargs}}}"
+    else:
+        making = "    made = as_call(module.example_inputs())"
+    call = """
+def as_call(made):
+    if isinstance(made, (tuple, list)):
+        return tuple(made), {}
+    return ((), dict(made)) if hasattr(made, "keys") else ((made,), {})
+
+
+"""
+    return f"""\
+# ---------------------------------------------------------------- its inputs
+
+
+def place(value):
+    if isinstance(value, torch.Tensor):
+        return value.to(DEVICE{floating})
+    if isinstance(value, (tuple, list)):
+        items = [place(item) for item in value]
+        return items if isinstance(value, list) else value._make(items) if hasattr(value, "_make") else tuple(items)
+    return {{key: place(item) for key, item in value.items()}} if isinstance(value, dict) else value
+
+{call if not spec.inputs or facts.further_calls else chr(10)}def make_batch():
+{making}
+    return place(made)
+
+
+seed({_INPUT_SEED})
+batches = [make_batch() for _ in range({facts.model.input_batches})]
+if any(torch.nn.parameter.is_lazy(tensor) for tensor in model.parameters()):
+    with torch.no_grad():
+        model(*batches[0][0], **batches[0][1])"""
+
+
+def _steps(facts: _Facts) -> str:
+    body = _training(facts) if facts.model.training else _inference(facts)
+    return f"""\
+# ---------------------------------------------------------------- one step of each arm
+
+
+{body.strip()}
+
+
+{_second_copy(facts)}
+{_compile_line(facts)}
+eager, compiled = make_step(eager_model, batches), make_step(compiled_model, batches)"""
+
+
+def _inference(facts: _Facts) -> str:
+    contexts = ", ".join(["torch.no_grad()", *([facts.autocast] if facts.autocast else [])])
+    return f"""\
+def make_step(model, batches):
+    def step(index):
+{_mark(facts, 8)}\
+        args, kwargs = batches[index % len(batches)]
+        with {contexts}:
+            return model(*args, **kwargs)
+
+    return step"""
+
+
+def _training(facts: _Facts) -> str:
+    count, scaled = facts.spec.accumulate, facts.spec.amp == "fp16" and facts.cuda
+    loss = "loss_of(model(*args, **kwargs))"
+    if facts.autocast:
+        forward = f"            with {facts.autocast}:\n                loss = {loss}"
+    else:
+        forward = f"            loss = {loss}"
+    scaler = '    scaler = torch.amp.GradScaler("cuda")\n' if scaled else ""
+    shared = "loss" if count == 1 else f"(loss / {count})"
+    backward = f"scaler.scale({shared.strip('()')}).backward()" if scaled else f"{shared}.backward()"
+    update = "scaler.step(optimizer)\n        scaler.update()" if scaled else "optimizer.step()"
+    return f"""\
+{_loss(facts)}
+
+
+def make_step(model, batches):
+    # Learning rate 0: the work of a step without its drift.
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=0.0)
+{scaler}
+    def step(index):
+        optimizer.zero_grad(set_to_none=True)
+        for micro in range(index * {count}, (index + 1) * {count}):
+{_mark(facts, 12)}\
+            args, kwargs = batches[micro % len(batches)]
+{forward}
+            {backward}
+        {update}
+
+    return step"""
+
+
+def _loss(facts: _Facts) -> str:
+    if facts.own_loss:
+        return "loss_of = module.loss"
+    return '''\
+def tensors(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from tensors(item)
+    elif hasattr(value, "keys"):
+        for key in value.keys():
+            yield from tensors(value[key])
+    elif hasattr(value, "__dataclass_fields__"):
+        for name in value.__dataclass_fields__:
+            yield from tensors(getattr(value, name))
+
+
+def loss_of(output):
+    """Mean of squares of the first floating output that has a gradient."""
+    found = next(t for t in tensors(output) if t.is_floating_point() and t.requires_grad)
+    return found.float().square().mean()'''
+
+
+def _compile_line(facts: _Facts) -> str:
+    mode = facts.result.mode
+    option = "" if mode is Mode.DEFAULT else f'mode="{mode.value}"'
+    if facts.result.wrapped:
+        return f"compiled_model = torch.compile({', '.join(filter(None, ['model', option]))})"
+    return f"model.compile({option})\ncompiled_model = model"
+
+
+def _second_copy(facts: _Facts) -> str:
+    """As the run got it."""
+    how = next((notice.text for notice in facts.run.state.notices if notice.code == "second-copy"), "")
+    if "built again" in how:
+        return "eager_model = build()\neager_model.load_state_dict(model.state_dict())"
+    if "share one set" in how:
+        shared = "{id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}"
+        return f"# Both share every tensor, because memory is short.\neager_model = copy.deepcopy(model, {shared})"
+    return "eager_model = copy.deepcopy(model)"
+
+
+def _mark(facts: _Facts, indent: int) -> str:
+    return f"{' ' * indent}torch.compiler.cudagraph_mark_step_begin()\n" if facts.cuda else ""
+
+
+def _timer(facts: _Facts) -> str:
+    if facts.cuda:
+        body = """\
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
+    torch.cuda.synchronize()
+    started = time.perf_counter()
+    events[0].record()
+    for i in range(steps):
+        step(first + i)
+        events[i + 1].record()
+    torch.cuda.synchronize()
+    if steps == 1:  # what a person waits for, compiling included
+        return [time.perf_counter() - started]
+    return [before.elapsed_time(after) / 1e3 for before, after in zip(events, events[1:])]"""
+    else:
+        body = """\
+    clock = [time.perf_counter()]
+    for i in range(steps):
+        step(first + i)
+        clock.append(time.perf_counter())
+    return [after - before for before, after in zip(clock, clock[1:])]"""
+    return f'''\
+# ---------------------------------------------------------------- timing
+
+
+def time_steps(step, first, steps):
+    """Seconds of each step, of steps in a row without synchronisation in between."""
+{body}
+
+
+def warm_up(step, seconds=5.0):
+    """Seconds of each step until they have taken `seconds`; the first, which may compile, is not counted."""
+    times = time_steps(step, 0, 1)
+    while len(times) < 12 or sum(times[1:]) < seconds:
+        times += time_steps(step, len(times), 1 if len(times) < 12 else 8)
+    return times'''
+
+
+def _comparison(facts: _Facts) -> str:
+    speedup = facts.result.speedup
+    found = f'print("the run found {speedup_text(facts.result)}")' if speedup is not None else ""
+    further = ""
+    if facts.further_calls:
+        further = """
+    others = [place(as_call(made)) for made in module.more_inputs()]
+    for step in (make_step(eager_model, others), make_step(compiled_model, others)):
+        time_steps(step, 0, 2 * len(others))
+    time_steps(compiled, 0, 3)
+"""
+    return f'''\
+def compare(eager_s, compiled_s):
+    """ln(eager / compiled) of neighbouring blocks, in the order ABBA so that drift cancels."""
+    fastest = min(eager_s, compiled_s)
+    steps = max(8, math.ceil(0.02 / fastest))
+    if steps * max(eager_s, compiled_s) > 1.0:
+        steps = max(2, int(1.0 / max(eager_s, compiled_s)))
+    ratios = []
+    for pair in range(PAIRS):
+        level = {{}}
+        for step in (eager, compiled) if pair % 2 == 0 else (compiled, eager):
+            # The first two steps after the switch find the other arm's data in the caches.
+            level[step] = statistics.median(time_steps(step, pair * (steps + 2), steps + 2)[2:])
+        ratios.append(math.log(level[eager] / level[compiled]))
+        print(f"\\rpair {{pair + 1}} of {{PAIRS}}", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    return ratios
+
+
+def main():
+    first_compiled = warm_up(compiled)
+    compiled_s = statistics.median(first_compiled[len(first_compiled) // 2 :])
+    if COLD_START:
+        start_s = IMPORT_S + sum(first_compiled[:10]) - 10 * compiled_s
+        print(f"cold start {{start_s:.1f}} s: import of the compiler and the first steps beyond their steady time")
+{further}
+    first_eager = warm_up(eager, 2.0)
+    ratios = sorted(compare(statistics.median(first_eager[len(first_eager) // 2 :]), compiled_s))
+    kept = ratios[PAIRS // 10 : PAIRS - PAIRS // 10]
+    speedup = math.exp(statistics.fmean(kept))
+    spread = statistics.stdev(ratios) / math.sqrt(PAIRS)
+    print(f"speedup {{speedup:.3f}}x, standard error {{100 * spread:.1f}} %, {{PAIRS}} pairs, one process")
+    {found}
+    if COLD_START:
+        shutil.rmtree(caches, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()'''
+
+
+# ---------------------------------------------------------------- literals
+
+
+def _random(spec: TensorSpec) -> str:
+    shape, dtype = _literal(spec.shape), f"torch.{spec.dtype}"
+    if spec.dtype == "bool":
+        return f"torch.randint(0, 2, {shape}, dtype=torch.bool)"
+    if "float" in spec.dtype or "complex" in spec.dtype:
+        return f"torch.randn({shape}, dtype={dtype})"
+    low, high = (spec.low, spec.high) if spec.low is not None else (0, 2)
+    return f"torch.randint({low}, {high}, {shape}, dtype={dtype})"
+
+
+def _command(facts: _Facts) -> str:
+    around = facts.run.surroundings
+    return around.command if around is not None else ""
+
+
+def _environment(facts: _Facts) -> str:
+    """The variables that the run was given with --env."""
+    words = shlex.split(_command(facts))
+    words = words[: words.index("--")] if "--" in words else words
+    given = [after for word, after in pairwise(words) if word == "--env"]
+    given += [word.removeprefix("--env=") for word in words if word.startswith("--env=")]
+    pairs = [text.partition("=") for text in given]
+    return "".join(f"os.environ[{_literal(name)}] = {_literal(value)}\n" for name, _, value in pairs)
+
+
+def _literal(value: object) -> str:
+    return ascii(value)
+
+
+def _docstring(text: str) -> str:
+    """A command or a path may hold quotes and backslashes."""
+    safe = "".join(c if c == "\n" or " " <= c <= "~" else ascii(c)[1:-1] for c in text.replace("\\", "\\\\"))
+    return '"""' + safe.replace('"""', '\\"\\"\\"').rstrip() + '\n"""'
