@@ -26,9 +26,13 @@ def html_page(run: ReportedRun) -> str:
     except ImportError as error:
         text = f"the html report needs {error.name}: pip install 'tcompile-tui[report]'; markdown needs nothing"
         raise MissingLibraryError(text) from error
+
     # Everything that a template prints is escaped; the drawings alone are markup, and hold no text of the user's.
+    def literal(value: Any) -> Any:
+        return value if isinstance(value, Markup) or not isinstance(value, str) else _printable(value)
+
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        finalize=literal, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = environment.from_string(files("tcompile_tui.report").joinpath(TEMPLATE).read_text(encoding="utf-8"))
     figures = [
@@ -52,6 +56,11 @@ def html_page(run: ReportedRun) -> str:
         version=run.surroundings.program_version if run.surroundings is not None else None,
     )
     return page
+
+
+def _printable(text: str) -> str:
+    """Without control characters, which a page cannot hold."""
+    return "".join(c for c in text if c.isprintable() or c in "\n\t")
 
 
 def _tone(run: ReportedRun) -> str:

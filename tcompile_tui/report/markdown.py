@@ -13,6 +13,7 @@ from tcompile_tui.report.mode_rows import known_rows
 
 _SHORT = ("decision", "speedup", "eager step", "compiled step", "cold start", "warm start", "outputs", "graph breaks")
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~!&$]")
+_ADDRESS = re.compile(r"https://[\w./#?=&%~+-]+")
 _LINKED = re.compile(r"(?<=[@#])(?=\w)")  # GitHub makes links of @names and #numbers
 
 
@@ -46,7 +47,9 @@ def markdown_text(run: ReportedRun) -> str:
 def _finding(run: ReportedRun, finding: Finding) -> Iterator[str]:
     place = f"{code(run.place(finding))}: " if finding.file else ""
     yield f"- **{finding.severity.value}** {place}{prose(finding.title)}"
-    for text in (code(finding.evidence) if finding.evidence else "", prose(finding.advice), finding.link or ""):
+    link = finding.link or ""
+    link = link if _ADDRESS.fullmatch(link) else prose(link)
+    for text in (code(finding.evidence), prose(finding.advice), link):
         if text:
             yield f"  <br>{text}"
 
@@ -70,7 +73,7 @@ def _table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], liter
     """`literal`: the cells are the user's text."""
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for label, cells in rows:
-        texts = [code(cell) if literal else prose(cell) for cell in cells]
+        texts = [code(cell).replace("|", "\\|") if literal else prose(cell) for cell in cells]
         lines.append(f"| {'&nbsp;' * 2 * label.startswith(' ')}{prose(label.strip())} | {' | '.join(texts)} |")
     return lines
 
@@ -85,8 +88,8 @@ def prose(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """A code span that holds whatever the text holds, also within a table."""
-    line = _one_line(text).replace("|", "\\|")
+    """A code span that holds whatever the text holds. Within a table each | needs a backslash before it."""
+    line = _one_line(text)
     longest = max((len(run) for run in re.findall("`+", line)), default=0)
     fence = "`" * (longest + 1)
     blank = " " if line.startswith("`") or line.endswith("`") else ""
