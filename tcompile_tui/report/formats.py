@@ -30,7 +30,7 @@ _FILE_NAMES = {
     ReportFormat.JSON: "report.json",
     ReportFormat.SCRIPT: "reproduce.py",
     ReportFormat.CSV: "steps.csv",
-    ReportFormat.PROMETHEUS: "tcompile_tui.prom",
+    ReportFormat.PROMETHEUS: "metrics.prom",
 }
 
 

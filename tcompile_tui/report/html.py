@@ -60,7 +60,7 @@ def html_page(run: ReportedRun) -> str:
 
 def _printable(text: str) -> str:
     """Without control characters, which a page cannot hold."""
-    return "".join(c for c in text if c.isprintable() or c in "\n\t")
+    return "".join(c for c in text if c.isprintable() or c in "\n\t\xa0")
 
 
 def _tone(run: ReportedRun) -> str:

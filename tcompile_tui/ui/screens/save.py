@@ -36,7 +36,8 @@ class SaveScreen(ModalScreen[ReportFormat | None], CommandScreen[ReportFormat | 
     DEFAULT_CSS = """
     SaveScreen { align: center middle; }
     SaveScreen > Vertical { width: 68; max-width: 100%; height: auto; background: $surface; }
-    SaveScreen OptionList { height: auto; max-height: 100%; background: $surface; border: none; padding: 0; }
+    SaveScreen OptionList { height: auto; max-height: 100%; background: $surface; padding: 0; }
+    SaveScreen OptionList, SaveScreen OptionList:focus { border: none; }
     """
 
     def compose(self) -> ComposeResult:
