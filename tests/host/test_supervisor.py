@@ -50,7 +50,7 @@ def test_the_gate_of_a_run_is_in_its_status_its_records_and_its_files(tmp_path: 
         tmp_path, "", "--fail-on", "slower", "--min-speedup", "3", "--junit", str(junit), "--json", "-"
     )
     status, out, err = run.finish()
-    assert status == 10 and "gate: min-speedup: default: the speedup is 2.00x" in err
+    assert status == 10 and "gate: min-speedup: default: the speedup is " in err
     assert run.verdict["exit_code"] == 10 and run.verdict["decision"].startswith("ENABLE")
     checks = {check["name"]: check["passed"] for check in run.verdict["gate"]["checks"]}
     assert checks == {"measured": True, "slower": True, "min-speedup": False}
