@@ -98,7 +98,7 @@ def compare(eager_s, compiled_s):
         print(f"\\rpair {{pair + 1}} of {{PAIRS}}", end="", file=sys.stderr)
     print(file=sys.stderr)
     eager_ms, compiled_ms = statistics.median(eager_levels), statistics.median(compiled_levels)
-    print(f"eager {{eager_ms:.3g}} ms, compiled {{compiled_ms:.3g}} ms a step")
+    print(f"eager {{eager_ms:.3f}} ms, compiled {{compiled_ms:.3f}} ms a step")
     return ratios
 
 
