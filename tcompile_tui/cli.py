@@ -8,13 +8,16 @@ import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import tcompile_tui
 from tcompile_tui.cli_caches import caches
 from tcompile_tui.cli_doctor import doctor
+from tcompile_tui.cli_gate import gate_of, gate_options, tell_gate, write_junit
+from tcompile_tui.cli_recorded import compare, decide, report
+from tcompile_tui.cli_shared import fail, recorded_run
 
 if TYPE_CHECKING:
     from tcompile_tui.core.spec import RunSpec
@@ -58,55 +61,6 @@ def app(target: str | None) -> None:
 
 @main.command()
 @click.argument("run_folder", metavar="RUN")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def decide(run_folder: str, as_json: bool) -> None:
-    """Decide a recorded run again, from its records alone."""
-    from tcompile_tui.core.state import RunState
-    from tcompile_tui.core.verdict import decide as decide_run
-    from tcompile_tui.core.verdict_json import encode_verdict, verdict_document
-    from tcompile_tui.host.event_log import read_events
-    from tcompile_tui.report.text import verdict_text
-
-    path, state = _recorded(run_folder), RunState()
-    for event in read_events(path / "events.jsonl"):
-        state.apply(event)
-    verdict = decide_run(state)
-    if as_json:
-        click.echo(encode_verdict(verdict_document(state, verdict)), nl=False)
-    else:
-        click.echo(verdict_text(state, verdict, path), nl=False)
-    raise SystemExit(int(verdict.exit_code))
-
-
-@main.command()
-@click.argument("run_folders", metavar="RUN RUN...", nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True, help="As JSON: a list, one comparison for each run after the first.")
-@click.option("--gate", is_flag=True, help="Exit status 10 if a run is a regression against the first.")
-def compare(run_folders: tuple[str, ...], as_json: bool, gate: bool) -> None:
-    """Compare recorded runs with the first of them: what was different, and what changed beyond the intervals.
-
-    RUN is a run folder, or its name as `tcompile-tui runs` lists it.
-    """
-    import msgspec
-
-    from tcompile_tui.core.compare_runs import compare_runs
-    from tcompile_tui.host.recorded import read_compared_run
-    from tcompile_tui.report.comparison import comparison_document, comparison_text
-
-    if len(run_folders) < 2:
-        _fail("compare needs two runs or more: tcompile-tui compare BEFORE AFTER", 2)
-    before, *others = [read_compared_run(_recorded(run)) for run in run_folders]
-    found = [compare_runs(before, after) for after in others]
-    if as_json:
-        documents = msgspec.json.encode([comparison_document(comparison) for comparison in found])
-        click.echo(msgspec.json.format(documents, indent=2))
-    else:
-        click.echo("\n".join(comparison_text(comparison) for comparison in found), nl=False)
-    raise SystemExit(10 if gate and any(comparison.is_regression for comparison in found) else 0)
-
-
-@main.command()
-@click.argument("run_folder", metavar="RUN")
 @click.option(
     "--speed", type=click.FloatRange(min=0.1), default=4.0, show_default=True, help="Times as fast as it was."
 )
@@ -115,7 +69,7 @@ def replay(run_folder: str, speed: float) -> None:
     from tcompile_tui.ui.feeds import ReplayFeed
     from tcompile_tui.ui.start import open_app
 
-    open_app(feed=ReplayFeed(_recorded(run_folder), speed=speed))
+    open_app(feed=ReplayFeed(recorded_run(run_folder), speed=speed))
 
 
 @main.command()
@@ -130,17 +84,6 @@ def demo(speed: float) -> None:
 
     with unpacked_demo() as path:
         open_app(feed=ReplayFeed(path, speed=speed))
-
-
-def _recorded(run: str) -> Path:
-    """The run folder that is meant: a path, or a name among the recorded runs."""
-    from tcompile_tui.paths import default_runs_dir
-
-    places = (Path(run), default_runs_dir() / run)
-    path = next((place for place in places if (place / "events.jsonl").exists()), None)
-    if path is None:
-        _fail(f"{run} is no run folder and no run in {default_runs_dir()}; see tcompile-tui runs", 2)
-    return path.absolute()
 
 
 def _run_options(function: Any) -> Any:
@@ -189,6 +132,7 @@ def _run_options(function: Any) -> Any:
 )
 @click.option("--name", help="Name for the run folder. Default: the model's.")
 @click.option("--json", "json_path", metavar="FILE|-", help="Write the verdict as JSON to a file, or to stdout.")
+@gate_options
 @click.option("--keep-caches", is_flag=True, help="Keep the compile caches of this run.")
 @click.option(
     "--cold-headers",
@@ -210,7 +154,7 @@ def run(target: str, argv: tuple[str, ...], **options: Any) -> None:
     returns a module. Arguments after -- are the model script's own.
 
     Exit status: 0 a decision was reached, 2 bad input, 3 the model fails in eager, 4 torch.compile cannot run
-    here, 5 stopped before a decision, 6 the run failed.
+    here, 5 stopped before a decision, 6 the run failed, 10 a decision was reached, but the gate does not hold.
     """
     from tcompile_tui.config import load_config
     from tcompile_tui.core.spec import SpecError
@@ -224,13 +168,13 @@ def run(target: str, argv: tuple[str, ...], **options: Any) -> None:
         request = _request(target, argv, options)
         prepared = prepare(request)
     except SpecError as error:
-        _fail(str(error), 2)
+        fail(str(error), 2)
     except InterpreterError as error:
-        _fail(config.complaint("python", str(error)) if from_config else str(error), 2 if options["python"] else 4)
-    _execute(prepared, options["json_path"])
+        fail(config.complaint("python", str(error)) if from_config else str(error), 2 if options["python"] else 4)
+    _execute(prepared, options["json_path"], options["junit_path"])
 
 
-def _execute(prepared: Any, json_path: str | None) -> None:
+def _execute(prepared: Any, json_path: str | None, junit_path: Path | None) -> None:
     from tcompile_tui.host.stopping import StopRequest
     from tcompile_tui.host.supervisor import execute
     from tcompile_tui.report.progress import ProgressLine
@@ -246,12 +190,15 @@ def _execute(prepared: Any, json_path: str | None) -> None:
         try:
             finished = execute(prepared, stop, on_change)
         except OSError as error:
-            _fail(f"cannot write the run: {error}; choose another folder with --runs-dir", 6)
+            fail(f"cannot write the run: {error}; choose another folder with --runs-dir", 6)
         progress.close()
         _report(finished, json_path, silent=progress.silent)
+        if junit_path is not None:
+            name, seconds = finished.folder.path.name, finished.state.now_s
+            write_junit(junit_path, name, finished.verdict, finished.checks, seconds)
     # Daemon threads that still wait in a read of the driver must not hold the exit.
     sys.stdout.flush() if not progress.silent else None
-    os._exit(int(finished.verdict.exit_code))
+    os._exit(int(finished.exit_code))
 
 
 def _report(finished: Finished, json_path: str | None, silent: bool) -> None:
@@ -259,7 +206,7 @@ def _report(finished: Finished, json_path: str | None, silent: bool) -> None:
     from tcompile_tui.core.verdict_json import encode_verdict, verdict_document
     from tcompile_tui.report.text import verdict_text
 
-    document = encode_verdict(verdict_document(finished.state, finished.verdict))
+    document = encode_verdict(verdict_document(finished.state, finished.verdict, finished.checks))
     text = verdict_text(finished.state, finished.verdict, finished.folder.path)
     try:
         if json_path == "-":
@@ -270,6 +217,8 @@ def _report(finished: Finished, json_path: str | None, silent: bool) -> None:
             click.echo(text, err=json_path == "-", nl=False)
         elif not silent:
             click.echo(f"error: {finished.verdict.headline}", err=True)
+        if not silent:
+            tell_gate(finished.checks)
     except OSError as error:
         if json_path not in (None, "-"):
             click.echo(f"error: cannot write {json_path}: {error}", err=True)
@@ -296,6 +245,7 @@ def _request(target: str, argv: tuple[str, ...], options: dict[str, Any]) -> Run
         fresh=options["fresh"],
         explain=options["explain"],
         keep_trace=options["keep_trace"].absolute() if options["keep_trace"] is not None else None,
+        gate=gate_of(options),
     )
 
 
@@ -391,10 +341,8 @@ def _setting_text(value: Any) -> str:
     return "not set" if value is None else str(getattr(value, "value", value))
 
 
+main.add_command(decide)
+main.add_command(compare)
+main.add_command(report)
 main.add_command(caches)
 main.add_command(doctor)
-
-
-def _fail(message: str, status: int) -> NoReturn:
-    click.echo(f"error: {message}", err=True)
-    raise SystemExit(status)

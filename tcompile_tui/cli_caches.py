@@ -8,9 +8,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from tcompile_tui.cli_shared import fail
 
 if TYPE_CHECKING:
     from tcompile_tui.host.cache_clear import Choice, Chosen, Cleared
@@ -87,7 +89,7 @@ def clear(run: str | None, folders: tuple[Path, ...], **options: Any) -> None:
     """
     conditions = (options["kinds"], run, folders, options["older_than"] is not None, options["down_to"] is not None)
     if not options["everything"] and not any(conditions):
-        _fail("say what to clear: --all, --kind, --run, --older-than, --down-to or --dir", 2)
+        fail("say what to clear: --all, --kind, --run, --older-than, --down-to or --dir", 2)
     reports = _survey(_places(folders, options["pids"], options["runs_dir"]))
     chosen, used = _chosen(reports, _choice(reports, run, folders, options), options)
     for line in used:
@@ -112,7 +114,7 @@ def _places(folders: Sequence[Path], pids: Sequence[int], runs_dir: Path | None)
     try:
         return all_places(os.environ, (runs_dir or default_runs_dir()).absolute(), folders, pids)
     except PlaceError as error:
-        _fail(str(error), 2)
+        fail(str(error), 2)
 
 
 def _survey(places: Sequence[Place]) -> list[PlaceReport]:
@@ -203,7 +205,7 @@ def _paths_of_run(reports: Sequence[PlaceReport], run: str) -> frozenset[Path]:
     infos = (RunFolder(path).read_info() for path in (Path(run), default_runs_dir() / run))
     info = next((info for info in infos if info is not None), None)
     if info is None:
-        _fail(f"{run} is no run folder and no run in {default_runs_dir()}; see tcompile-tui runs", 2)
+        fail(f"{run} is no run folder and no run in {default_runs_dir()}; see tcompile-tui runs", 2)
     paths = entries_of_run((report.contents for report in reports), info.supervisor)
     if not paths:
         click.echo(
@@ -255,9 +257,9 @@ def _confirm(yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        _fail("there is no terminal to ask on: say --yes, or --dry-run to see what would go", 2)
+        fail("there is no terminal to ask on: say --yes, or --dry-run to see what would go", 2)
     if not click.confirm("Delete this?", err=True):
-        _fail("nothing was deleted", 5)
+        fail("nothing was deleted", 5)
 
 
 def _clear(chosen: Sequence[Chosen], reports: Sequence[PlaceReport]) -> Cleared:
@@ -276,8 +278,3 @@ def _report(cleared: Cleared) -> None:
     if len(cleared.failures) > _SHOWN_FAILURES:
         click.echo(f"error: {len(cleared.failures) - _SHOWN_FAILURES:,} more could not be deleted", err=True)
     raise SystemExit(6 if cleared.failures else 0)
-
-
-def _fail(message: str, status: int) -> NoReturn:
-    click.echo(f"error: {message}", err=True)
-    raise SystemExit(status)

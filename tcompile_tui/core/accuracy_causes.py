@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tcompile_tui.core.accuracy import Agreement
 from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.results import ModeResult, ModeStatus
-from tcompile_tui.core.spec import Mode
+from tcompile_tui.core.spec import CUDAGRAPH_MODES
 from tcompile_tui.core.state import RunState
 
 _SEVERITY = {
@@ -15,7 +15,6 @@ _SEVERITY = {
     Agreement.UNCERTAIN: Severity.WARNING,
     Agreement.RANDOM: Severity.NOTE,
 }
-_CUDAGRAPH_MODES = (Mode.REDUCE_OVERHEAD, Mode.MAX_AUTOTUNE)
 # What cudagraph trees raise when memory of an earlier replay is used.
 _OVERWRITTEN = "overwritten by a subsequent run"
 
@@ -39,7 +38,7 @@ def _accumulation(state: RunState, results: Sequence[ModeResult]) -> Iterator[Fi
     notices that, or the sum is wrong."""
     micro_batches = state.run.spec.accumulate if state.run is not None else 1
     for result in results:
-        evidence = _accumulation_evidence(state, result) if result.mode in _CUDAGRAPH_MODES else None
+        evidence = _accumulation_evidence(state, result) if result.mode in CUDAGRAPH_MODES else None
         if micro_batches > 1 and evidence is not None:
             yield Finding(
                 "cudagraph-accumulation",

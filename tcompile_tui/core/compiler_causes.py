@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from tcompile_tui.core.compile_log import BreakSite, CompileLog
 from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.results import ModeResult, ModeStatus
-from tcompile_tui.core.spec import Arm, Mode, Phase
+from tcompile_tui.core.spec import CUDAGRAPH_MODES, Arm, Phase
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import percent, plural
 
@@ -121,7 +121,7 @@ def _cudagraphs(state: RunState, results: Sequence[ModeResult]) -> Iterator[Find
     """What a mode with cudagraphs did not capture: told by the compiler, or seen from what ran."""
     for result in results:
         cold = state.process_of(Phase.COLD, result.mode)
-        if cold is None or result.mode not in (Mode.REDUCE_OVERHEAD, Mode.MAX_AUTOTUNE):
+        if cold is None or result.mode not in CUDAGRAPH_MODES:
             continue
         for reason in cold.compile.cudagraph_skips:
             yield Finding(

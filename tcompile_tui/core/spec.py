@@ -48,6 +48,9 @@ class Mode(str, enum.Enum):
     MAX_AUTOTUNE = "max-autotune"
 
 
+CUDAGRAPH_MODES = (Mode.REDUCE_OVERHEAD, Mode.MAX_AUTOTUNE)
+
+
 class Phase(str, enum.Enum):
     """The parts of a run; each is a process of its own."""
 

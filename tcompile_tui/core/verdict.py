@@ -51,6 +51,7 @@ class ExitCode(enum.IntEnum):
     CANNOT_COMPILE = 4
     STOPPED = 5
     FAILED = 6
+    GATE = 10
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def _decide_mode(
     assert speedup is not None
     if result.accuracy is not None and result.accuracy.agreement is Agreement.DIFFERENT:
         return Decision.TEST_CAREFULLY, "its outputs differ from eager by more than rounding"
-    if speedup.lo <= 1 and _lost_in_contention(result):
+    if speedup.lo <= 1 and lost_in_contention(result):
         return Decision.TEST_CAREFULLY, _CONTENTION
     if speedup.hi < 1:
         return Decision.SKIP, "it is slower in steady state"
@@ -183,13 +184,13 @@ def _decide_mode(
         return Decision.TEST_CAREFULLY, f"the run ends near the break-even ({_break_even_text(break_even)})"
     if result.compiles_while_measuring:
         return Decision.TEST_CAREFULLY, "it keeps recompiling"
-    if _lost_in_contention(result):
+    if lost_in_contention(result):
         return Decision.TEST_CAREFULLY, _CONTENTION
     cautions = _cautions(result, preset, planned, break_even, gain, findings)
     return (Decision.ENABLE_WITH_CARE, cautions[0]) if cautions else (Decision.ENABLE, "")
 
 
-def _lost_in_contention(result: ModeResult) -> bool:
+def lost_in_contention(result: ModeResult) -> bool:
     """Could the work of others alone have made this ratio, in either direction?"""
     speedup = result.speedup
     assert speedup is not None
@@ -297,6 +298,14 @@ def decide_for(state: RunState, plan: Plan) -> Verdict:
 def program_failed(state: RunState, message: str) -> Verdict:
     """The verdict of a run that this program itself could not go on with."""
     return replace(decide(state), decision=Decision.FAILED, headline=message, exit_code=ExitCode.FAILED)
+
+
+def verdict_of(state: RunState) -> Verdict:
+    """The verdict of a recorded run; where the program itself failed, what it said."""
+    verdict, ended = decide(state), state.ended
+    if ended is not None and ended.decision == Decision.FAILED.value and verdict.decision is not Decision.FAILED:
+        return program_failed(state, ended.headline)
+    return verdict
 
 
 # ---------------------------------------------------------------- runs that did not get to a comparison

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -9,6 +10,7 @@ import msgspec
 
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.findings import Finding
+from tcompile_tui.core.gate import GateCheck, gated_exit_code
 from tcompile_tui.core.projections import TotalTime, decisions_by_horizon, total_time, total_times
 from tcompile_tui.core.results import StartCost, StepProof
 from tcompile_tui.core.spec import ONE_COLD_START, Starts, command_line
@@ -19,14 +21,16 @@ from tcompile_tui.core.verdict import JudgedMode, Verdict
 SCHEMA_VERSION = 1
 
 
-def verdict_document(state: RunState, verdict: Verdict) -> dict[str, Any]:
-    """Plain JSON values. None is "not known", except in `break_even_steps`, where it is "never"."""
+def verdict_document(state: RunState, verdict: Verdict, checks: Sequence[GateCheck] = ()) -> dict[str, Any]:
+    """Plain JSON values. None is "not known", except in `break_even_steps`, where it is "never", and in `gate`, where
+    it is "not asked for". `checks` are those of the gate."""
     run = state.run
     return {
         "schema_version": SCHEMA_VERSION,
         "decision": verdict.decision.value,
         "headline": verdict.headline,
-        "exit_code": int(verdict.exit_code),
+        "exit_code": int(gated_exit_code(verdict, checks)),
+        "gate": _gate(checks) if checks else None,
         "best_mode": verdict.best_mode.value if verdict.best_mode is not None else None,
         "paste": verdict.paste_line,
         "planned_steps": verdict.planned_steps,
@@ -46,6 +50,13 @@ def verdict_document(state: RunState, verdict: Verdict) -> dict[str, Any]:
 def encode_verdict(document: dict[str, Any]) -> bytes:
     """Indented JSON with a line end."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _gate(checks: Sequence[GateCheck]) -> dict[str, Any]:
+    return {
+        "passed": all(check.passed for check in checks),
+        "checks": [{"name": each.name, "passed": each.passed, "reasons": list(each.reasons)} for each in checks],
+    }
 
 
 def _starts(state: RunState) -> Starts:

@@ -17,11 +17,13 @@ import msgspec
 import tcompile_tui
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.chrome_trace import chrome_trace
+from tcompile_tui.core.compare_runs import ComparedRun
 from tcompile_tui.core.discover import Resolved, resolve
+from tcompile_tui.core.gate import NO_GATE, Gate, GateCheck, check_gate, gated_exit_code
 from tcompile_tui.core.outlook import further_process_matters
 from tcompile_tui.core.spec import Job, Mode, Phase, Preset, RunSpec
 from tcompile_tui.core.state import ProcessState, RunState
-from tcompile_tui.core.verdict import Verdict, decide, program_failed
+from tcompile_tui.core.verdict import ExitCode, Verdict, decide, program_failed
 from tcompile_tui.core.verdict_json import encode_verdict, verdict_document
 from tcompile_tui.host import machine, roots
 from tcompile_tui.host.archive import build_worker_archive
@@ -57,6 +59,7 @@ class RunRequest:
     explain: bool = False
     keep_trace: Path | None = None
     fresh: bool = False
+    gate: Gate = NO_GATE
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,11 @@ class Finished:
     folder: RunFolder
     state: RunState
     verdict: Verdict
+    checks: tuple[GateCheck, ...] = ()
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return gated_exit_code(self.verdict, self.checks)
 
 
 @dataclass(frozen=True)
@@ -133,12 +141,14 @@ def execute(prepared: Prepared, stop: StopRequest, on_change: Callable[[RunState
         verdict = program_failed(recorder.state, text)
     else:
         verdict = decide(recorder.state)
-    code = int(verdict.exit_code)
+    judged = ComparedRun(folder.path.name, recorder.state, verdict, machine.facts().hostname)
+    finished = Finished(folder, recorder.state, verdict, check_gate(request.gate, judged))
+    code = int(finished.exit_code)
     recorder.record(ev.RunEnded(decision=verdict.decision.value, headline=verdict.headline, exit_code=code))
     log.close()
     _write_compile_trace(folder)
-    write_atomically(folder.verdict, encode_verdict(verdict_document(recorder.state, verdict)))
-    return Finished(folder, recorder.state, verdict)
+    write_atomically(folder.verdict, encode_verdict(verdict_document(recorder.state, verdict, finished.checks)))
+    return finished
 
 
 def _write_compile_trace(folder: RunFolder) -> None:

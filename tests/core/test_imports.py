@@ -33,10 +33,10 @@ def packages(modules: set[str]) -> set[str]:
     return {name.partition(".")[0] for name in modules}
 
 
-def test_only_the_worker_loads_torch_or_numpy() -> None:
-    loaded = modules_loaded_by("tcompile_tui", left_out=("tcompile_tui.worker.",))
-    assert {"tcompile_tui.core.spec", "tcompile_tui.core.state", "tcompile_tui.host.guard"} <= loaded
-    assert not packages(loaded) & {"torch", "numpy"}
+def test_only_the_worker_loads_torch_and_only_the_figures_plot() -> None:
+    loaded = modules_loaded_by("tcompile_tui", left_out=("tcompile_tui.worker.", "tcompile_tui.report.figures"))
+    assert {"tcompile_tui.core.spec", "tcompile_tui.host.guard", "tcompile_tui.report.html"} <= loaded
+    assert not packages(loaded) & {"torch", "numpy", "matplotlib", "jinja2"}
 
 
 def test_measuring_loads_no_screens() -> None:

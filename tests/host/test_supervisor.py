@@ -44,6 +44,20 @@ def test_a_run_decides_and_writes_down_everything(tmp_path: Path) -> None:
     assert processes_of(run) == []
 
 
+def test_the_gate_of_a_run_is_in_its_status_its_records_and_its_files(tmp_path: Path) -> None:
+    junit = tmp_path / "gate.xml"
+    run = start_fake_run(
+        tmp_path, "", "--fail-on", "slower", "--min-speedup", "3", "--junit", str(junit), "--json", "-"
+    )
+    status, out, err = run.finish()
+    assert status == 10 and "gate: min-speedup: default: the speedup is " in err
+    assert run.verdict["exit_code"] == 10 and run.verdict["decision"].startswith("ENABLE")
+    checks = {check["name"]: check["passed"] for check in run.verdict["gate"]["checks"]}
+    assert checks == {"measured": True, "slower": True, "min-speedup": False}
+    assert json.loads(out) == run.verdict and 'failures="1"' in junit.read_text()
+    assert isinstance(run.events[-1], ev.RunEnded) and run.events[-1].exit_code == 10
+
+
 def test_modes_are_measured_one_after_the_other(tmp_path: Path) -> None:
     run = start_fake_run(tmp_path, "", "--mode", "reduce-overhead", "--mode", "default")
     status, out, _ = run.finish()

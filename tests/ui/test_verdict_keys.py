@@ -16,7 +16,7 @@ from tcompile_tui.ui.screens.log import LogScreen
 from tcompile_tui.ui.screens.verdict import VerdictScreen
 from tcompile_tui.ui.widgets.finding_list import FindingList
 from tests.ui.recorded import CONVNET, TRANSFORMER, recorded_run, state_of
-from tests.ui.screen_app import screen_text
+from tests.ui.screen_app import ScreenApp, screen_text
 from tests.ui.verdict_cases import BREAK, CASES, SOURCE, app_for, text_of, with_breaks
 
 # ---------------------------------------------------------------- findings
@@ -110,15 +110,48 @@ async def test_without_an_advice_there_is_nothing_to_copy(tmp_path: Path) -> Non
 async def test_s_writes_the_report(tmp_path: Path) -> None:
     folder = recorded_run(CONVNET, tmp_path)
     app = app_for(state_of(folder), folder)
-    await text_of(app, "s")
+    await saved(app, "enter")
     report = (folder.path / "report.txt").read_text()
     assert report.startswith("ENABLE\n") and str(folder.path) in report
     assert str(folder.path / "report.txt") in app.notes
 
 
+async def test_s_offers_every_format_and_escape_saves_nothing(tmp_path: Path) -> None:
+    folder = recorded_run(CONVNET, tmp_path)
+    before = set(folder.path.iterdir())
+    app = app_for(state_of(folder), folder)
+    text = await text_of(app, "s")
+    for name in ("report.txt", "report.md", "report.html", "report.json", "reproduce.py", "steps.csv"):
+        assert name in text
+    await text_of(app_for(state_of(folder), folder), "s", "escape")
+    assert set(folder.path.iterdir()) == before
+
+
+async def test_another_format_is_chosen_with_the_arrows(tmp_path: Path) -> None:
+    folder = recorded_run(CONVNET, tmp_path)
+    app = app_for(state_of(folder), folder)
+    await saved(app, "down", "enter")
+    assert "### torch.compile: ENABLE" in (folder.path / "report.md").read_text()
+    assert str(folder.path / "report.md") in app.notes
+
+
+async def test_what_cannot_be_saved_is_told(tmp_path: Path) -> None:
+    app = app_for(CASES[Decision.STOPPED](), tmp_path)
+    await saved(app, *["down"] * 4, "enter")
+    assert "there is nothing to reproduce" in app.notes and not (tmp_path / "reproduce.py").exists()
+
+
+async def saved(app: ScreenApp, *keys: str) -> None:
+    """Open the choice, press `keys`, and wait for the file."""
+    async with app.run_test() as pilot:
+        await pilot.press("s", *keys)
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+
+
 async def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
     app = app_for(CASES[Decision.ENABLE](), tmp_path / "gone")
-    await text_of(app, "s")
+    await saved(app, "enter")
     assert f"cannot write {tmp_path / 'gone' / 'report.txt'}: No such file or directory" in app.notes
 
 

@@ -10,10 +10,9 @@ import pytest
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.spec import Mode, Phase
-from tcompile_tui.core.verdict import Decision, decide
+from tcompile_tui.core.verdict import Decision, decide, verdict_of
 from tcompile_tui.host.run_folder import RunFolder
 from tcompile_tui.ui.screens.log import read_tail
-from tcompile_tui.ui.screens.verdict import verdict_of
 from tcompile_tui.ui.widgets.big_word import big_rows
 from tcompile_tui.ui.widgets.decision_look import LOOKS
 from tcompile_tui.ui.widgets.literal import literal, printed_lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -13,12 +14,14 @@ from textual.widgets import Footer, OptionList, Static
 from tcompile_tui.core.events import WorkerFailed
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import plural
-from tcompile_tui.core.verdict import Decision, Verdict, decide, program_failed
+from tcompile_tui.core.verdict import verdict_of
 from tcompile_tui.host.run_folder import RunFolder, write_atomically
-from tcompile_tui.report.text import verdict_text
+from tcompile_tui.report.formats import ReportFormat
 from tcompile_tui.ui.commands import Command, CommandScreen
+from tcompile_tui.ui.saving import CannotSaveError, save_report
 from tcompile_tui.ui.screens.finding import FindingScreen, break_site
 from tcompile_tui.ui.screens.log import LogScreen
+from tcompile_tui.ui.screens.save import SaveScreen
 from tcompile_tui.ui.widgets.decision_look import next_step
 from tcompile_tui.ui.widgets.finding_list import FindingList
 from tcompile_tui.ui.widgets.literal import literal, one_line
@@ -31,16 +34,7 @@ if TYPE_CHECKING:
     from tcompile_tui.ui.app import TCompileApp
 
 PASTE_FILE = "paste.txt"
-REPORT_FILE = "report.txt"
 _TRACEBACK_LINES = 12
-
-
-def verdict_of(state: RunState) -> Verdict:
-    """The decision from the records; where the program itself failed, what it said."""
-    verdict, ended = decide(state), state.ended
-    if ended is not None and ended.decision == Decision.FAILED.value and verdict.decision is not Decision.FAILED:
-        return program_failed(state, ended.headline)
-    return verdict
 
 
 class VerdictScreen(CommandScreen[None]):
@@ -52,7 +46,7 @@ class VerdictScreen(CommandScreen[None]):
         Command("b", "breaks", "Breaks", "Only the graph breaks, or all findings again"),
         Command("l", "log", "Log", "What the model printed"),
         Command("t", "tracebacks", "Traceback", "The tracebacks of what failed"),
-        Command("s", "save_report", "Save", "Write the verdict as text to report.txt in the run folder"),
+        Command("s", "save_report", "Save", "Save a report: text, Markdown, html, JSON, a script, CSV"),
         Command("r", "rerun", "Rerun", "To Setup, with this model"),
         Command("h", "runs", "Runs", "Earlier runs"),
         Command("x", "caches", "Caches", "The compile caches, this run's among them, and clearing them"),
@@ -253,8 +247,19 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
             self.app.notify(f"copied, and written to {path}", title=line, markup=False)
 
     def action_save_report(self) -> None:
-        path = self._folder.path / REPORT_FILE
-        if self._write(path, verdict_text(self._state, self._verdict, self._folder.path)):
+        self.app.push_screen(SaveScreen(), self._save)
+
+    def _save(self, format: ReportFormat | None) -> None:
+        if format is not None:
+            self.run_worker(partial(self._write_report, format), thread=True, group="save")
+
+    def _write_report(self, format: ReportFormat) -> None:
+        """In a thread: plotting takes seconds."""
+        try:
+            path = save_report(self._folder, self._state, self._verdict, format)
+        except CannotSaveError as error:
+            self.app.notify(str(error), severity="error", markup=False)
+        else:
             self.app.notify(str(path), title="report written", markup=False)
 
     def _write(self, path: Path, text: str) -> bool:
