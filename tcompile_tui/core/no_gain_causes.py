@@ -10,11 +10,10 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.pairs import EQUIVALENCE
 from tcompile_tui.core.results import ModeResult, ModeStatus
-from tcompile_tui.core.spec import Arm, Mode, Phase
+from tcompile_tui.core.spec import CUDAGRAPH_MODES, Arm, Phase
 from tcompile_tui.core.state import ProcessState, RunState
 from tcompile_tui.core.units import percent, plural
 
-_CUDAGRAPH_MODES = (Mode.REDUCE_OVERHEAD, Mode.MAX_AUTOTUNE)
 # Issuing a step takes this share of its time: the device waits for the CPU.
 _HOST_BOUND_SHARE = 0.9
 _GUARDS_MATTER = 0.1
@@ -72,7 +71,7 @@ def _compiled_again(arms: _Arms) -> _Cause | None:
 
 def _no_cudagraph(arms: _Arms) -> _Cause | None:
     skips = arms.cold.compile.cudagraph_skips if arms.cold is not None else ()
-    if arms.result.mode not in _CUDAGRAPH_MODES or not skips:
+    if arms.result.mode not in CUDAGRAPH_MODES or not skips:
         return None
     return _Cause(
         "its cudagraphs were skipped",
