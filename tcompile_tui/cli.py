@@ -256,6 +256,7 @@ def _execute(prepared: Any, json_path: str | None) -> None:
 
 def _report(finished: Finished, json_path: str | None, silent: bool) -> None:
     """The verdict for people and, where asked, for programs; a terminal that went away is no error."""
+    from tcompile_tui.core.literal import one_line
     from tcompile_tui.core.verdict_json import encode_verdict, verdict_document
     from tcompile_tui.report.text import verdict_text
 
@@ -269,7 +270,9 @@ def _report(finished: Finished, json_path: str | None, silent: bool) -> None:
         if not silent and finished.verdict.is_answer:
             click.echo(text, err=json_path == "-", nl=False)
         elif not silent:
-            click.echo(f"error: {finished.verdict.headline}", err=True)
+            click.echo(f"error: {one_line(finished.verdict.headline)}", err=True)
+        if finished.unwritten is not None and not silent:
+            click.echo(f"warning: {one_line(finished.unwritten)}", err=True)
     except OSError as error:
         if json_path not in (None, "-"):
             click.echo(f"error: cannot write {json_path}: {error}", err=True)
@@ -356,6 +359,7 @@ def _assignments(texts: Sequence[str]) -> dict[str, str]:
 @click.option("--days", type=click.FloatRange(min=0), default=30, show_default=True, help="Age for --prune.")
 def runs(runs_dir: Path | None, prune: bool, days: float) -> None:
     """List the recorded runs, newest first."""
+    from tcompile_tui.core.literal import literal
     from tcompile_tui.host.run_folder import list_runs, prune_runs
     from tcompile_tui.paths import default_runs_dir
 
@@ -366,9 +370,8 @@ def runs(runs_dir: Path | None, prune: bool, days: float) -> None:
         return
     found = list_runs(folder)
     for summary in found:
-        click.echo(
-            f"{summary.name}  {summary.status.value:<9}  {summary.decision or '':<19}  {summary.info.spec.target}"
-        )
+        cells = (summary.name, f"{summary.status.value:<9}", f"{summary.decision or '':<19}", summary.info.spec.target)
+        click.echo("  ".join(literal(str(cell).replace("\n", " ")) for cell in cells))
     if not found:
         click.echo(f"no runs in {folder}")
 
@@ -396,5 +399,7 @@ main.add_command(doctor)
 
 
 def _fail(message: str, status: int) -> NoReturn:
-    click.echo(f"error: {message}", err=True)
+    from tcompile_tui.core.literal import one_line
+
+    click.echo(f"error: {one_line(message)}", err=True)
     raise SystemExit(status)

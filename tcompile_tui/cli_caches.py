@@ -279,5 +279,7 @@ def _report(cleared: Cleared) -> None:
 
 
 def _fail(message: str, status: int) -> NoReturn:
-    click.echo(f"error: {message}", err=True)
+    from tcompile_tui.core.literal import one_line
+
+    click.echo(f"error: {one_line(message)}", err=True)
     raise SystemExit(status)

@@ -160,7 +160,8 @@ class GpuSample(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class HostSample(Event):
-    """CPU and memory of the host, and of the worker's process tree."""
+    """CPU and memory of the host, and of the worker's process tree. `busiest` names the program in that tree that used
+    most of the CPU since the last sample; None if none used any."""
 
     kind: ClassVar[str] = "host_sample"
     cpu_percent: float
@@ -169,6 +170,7 @@ class HostSample(Event):
     memory_total_bytes: int
     worker_cpu_percent: float | None = None
     worker_rss_bytes: int | None = None
+    busiest: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,8 +272,8 @@ class Block(Event):
     with its final synchronisation. `first_index` counts the arm's steps in this process from 0. `compiled_at`
     lists the steps (by that count) in which the compiler worked. `loop` is the ordinal of the worker's loop that
     ran the block, `pair` that of the pair. The first steps of a PAIR block, right after the switch of arms, are
-    in it but not compared. A block past the run folder's size limit has `step_ns` empty and
-    `summary_ns` = (min, median, max, sum).
+    in it but not compared. In the steps of `suspended_at` the process was stopped and continued: their times say
+    nothing. A block past the run folder's size limit has `step_ns` empty and `summary_ns` = (min, median, max, sum).
     """
 
     kind: ClassVar[str] = "block"
@@ -288,6 +290,7 @@ class Block(Event):
     involuntary_switches: int | None = None
     compiled_at: tuple[int, ...] = ()
     summary_ns: tuple[int, int, int, int] | None = None
+    suspended_at: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import os
 import secrets
@@ -28,6 +29,8 @@ TRACEBACK_FILE = "tracebacks.txt"
 VERDICT_FILE = "verdict.json"
 COMPILE_TRACE_FILE = "compile_trace.json"
 RUN_SCHEMA_VERSION = 1
+_RESERVE_FILE = ".reserve"
+_RESERVE_BYTES = 1 << 20
 _LOG_HEAD_BYTES = 8_000_000
 _LOG_TAIL_CHUNKS = 64
 _LOG_CHUNK_BYTES = 4096
@@ -129,18 +132,34 @@ class RunFolder:
         return verdict if isinstance(verdict, dict) else None
 
     def add_traceback(self, title: str, text: str) -> None:
-        with self.tracebacks.open("a", encoding="utf-8", errors="backslashreplace") as file:
+        """As far as the disk takes it: the record has the message."""
+        with (
+            contextlib.suppress(OSError),
+            self.tracebacks.open("a", encoding="utf-8", errors="backslashreplace") as file,
+        ):
             file.write(f"--- {title}\n{text.rstrip()}\n\n")
+
+    def reserve(self) -> None:
+        """Take room for the verdict, so that a disk that fills up during the run has some left for it."""
+        with contextlib.suppress(OSError), (self.path / _RESERVE_FILE).open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, _RESERVE_BYTES)
+
+    def release(self) -> None:
+        (self.path / _RESERVE_FILE).unlink(missing_ok=True)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """The old content or the new, never a part of it."""
+    """The old content or the new, never a part of it. Raises OSError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 class OutputLog:
