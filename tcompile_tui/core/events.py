@@ -161,7 +161,7 @@ class GpuSample(Event):
 @dataclass(frozen=True, kw_only=True)
 class HostSample(Event):
     """CPU and memory of the host, and of the worker's process tree. `busiest` names the program in that tree that used
-    most of the CPU since the last sample; None if none used any."""
+    most of the CPU since the last sample, or waits for it or for a disk; None if all sleep."""
 
     kind: ClassVar[str] = "host_sample"
     cpu_percent: float

@@ -27,7 +27,7 @@ def silence_text(state: RunState, now_s: float) -> str | None:
     text = f"no progress for {silent_s(process, now_s):.0f} s"
     if sample is None or sample.worker_cpu_percent is None:
         return text
-    if sample.worker_cpu_percent < _IDLE_CPU_PERCENT:
+    if _is_idle(sample):
         return f"{text}, and no CPU used"
     return f"{text} in {_KNOWN_AS.get(sample.busiest, sample.busiest)}" if sample.busiest else text
 
@@ -41,4 +41,5 @@ def idle_s(state: RunState, process: ProcessState) -> float:
 
 
 def _is_idle(sample: HostSample) -> bool:
-    return sample.worker_cpu_percent is not None and sample.worker_cpu_percent < _IDLE_CPU_PERCENT
+    quiet = sample.worker_cpu_percent is not None and sample.worker_cpu_percent < _IDLE_CPU_PERCENT
+    return quiet and sample.busiest is None

@@ -78,7 +78,7 @@ class HostReader:
         self._cpu_s = _busy_and_total_s()
         self._cpu_percent = 0.0
         self._tree: tuple[int, float, float] | None = None  # root PID, CPU seconds, when
-        self._own_s: dict[int, float] = {}  # CPU seconds by process, without its children
+        self._processes: dict[int, _Usage] = {}
 
     def read(self) -> HostSample:
         """`cpu_percent` is of all CPUs of the host, since the last call. `worker_cpu_percent` is of one CPU,
@@ -109,10 +109,10 @@ class HostReader:
         pid = self._worker_pid()
         usage = None if pid is None else _tree_usage(pid)
         if pid is None or usage is None:
-            self._tree, self._own_s = None, {}
+            self._tree, self._processes = None, {}
             return None, None, None
-        cpu_s, rss_bytes, own_s = usage
-        busiest = self._busiest(own_s)
+        cpu_s, rss_bytes, processes = usage
+        busiest = self._busiest(processes)
         now_s = time.monotonic()
         before, self._tree = self._tree, (pid, cpu_s, now_s)
         if before is None or before[0] != pid or now_s <= before[2]:
@@ -121,11 +121,15 @@ class HostReader:
         self._tree = (pid, max(cpu_s, before[1]), now_s)
         return 100 * (self._tree[1] - before[1]) / (now_s - before[2]), rss_bytes, busiest
 
-    def _busiest(self, own_s: dict[int, float]) -> str | None:
-        before, self._own_s = self._own_s, own_s
-        used = {pid: seconds - before.get(pid, 0.0) for pid, seconds in own_s.items()}
-        pid = max(used, key=used.__getitem__, default=None)
-        return (_text(Path(f"proc/{pid}/comm")) or "").strip() or None if pid is not None and used[pid] > 0 else None
+    def _busiest(self, processes: dict[int, _Usage]) -> str | None:
+        """One that waits for a CPU or for a disk is at work, too."""
+        before, self._processes = self._processes, processes
+        work = {
+            pid: (now.cpu_s - before[pid].cpu_s if pid in before else 0.0, now.at_work)
+            for pid, now in processes.items()
+        }
+        pid = max(work, key=work.__getitem__, default=None)
+        return (_text(f"proc/{pid}/comm") or "").strip() or None if pid is not None and any(work[pid]) else None
 
 
 def _busy_and_total_s() -> tuple[float, float]:
@@ -134,20 +138,28 @@ def _busy_and_total_s() -> tuple[float, float]:
     return total_s - times.idle - times.iowait, total_s
 
 
-def _tree_usage(root: int) -> tuple[float, int, dict[int, float]] | None:
-    """CPU seconds that a process tree has used, with children that have ended, its resident bytes, and the CPU
-    seconds of each living process alone."""
+@dataclass(frozen=True)
+class _Usage:
+    """One process, without its children. `at_work`: it runs, or waits for a CPU or a disk."""
+
+    cpu_s: float
+    at_work: bool
+
+
+def _tree_usage(root: int) -> tuple[float, int, dict[int, _Usage]] | None:
+    """CPU seconds that a process tree has used, with children that have ended, its resident bytes, and its living
+    processes."""
     if reclaim.stat_fields(root) is None:
         return None
     cpu_ticks = pages = 0
-    own_s = {}
+    processes = {}
     for pid in (root, *reclaim.descendants_of(root)):
         fields = reclaim.stat_fields(pid)
         if fields is not None:
             cpu_ticks += sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
             pages += int(fields[21])
-            own_s[pid] = (int(fields[11]) + int(fields[12])) * _TICK_S
-    return cpu_ticks * _TICK_S, pages * _PAGE_BYTES, own_s
+            processes[pid] = _Usage((int(fields[11]) + int(fields[12])) * _TICK_S, fields[0] in (b"R", b"D"))
+    return cpu_ticks * _TICK_S, pages * _PAGE_BYTES, processes
 
 
 def _load_1m() -> float | None:

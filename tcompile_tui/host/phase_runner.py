@@ -14,6 +14,7 @@ from tcompile_tui.core.silence import idle_s, silent_s
 from tcompile_tui.core.spec import EVERY_LOOP, Arm, Job
 from tcompile_tui.core.state import ProcessState, step_times
 from tcompile_tui.core.steady import SteadyGate
+from tcompile_tui.core.wire import CHANNEL_LOST
 from tcompile_tui.host.guarded import GuardReport
 from tcompile_tui.host.recorder import Recorder
 from tcompile_tui.host.stopping import Stop, StopRequest
@@ -60,6 +61,7 @@ class PhaseRunner:
         self._done_at: float | None = None
         self._looked_at: float | None = None
         self.compile_hung = False
+        self.suspended_s = 0.0
 
     def run(self, samples: Callable[[], list[ev.Event]]) -> ProcessState:
         """Returns the process's state after its last record; never raises for what a worker does."""
@@ -157,7 +159,9 @@ class PhaseRunner:
     def _keep_limits(self) -> None:
         now = monotonic()
         if self._looked_at is not None and now - self._looked_at > _SUSPENDED_S:
-            self._started += now - self._looked_at  # this process was stopped, and so perhaps was the worker
+            # This process was stopped, and so perhaps was the worker.
+            self.suspended_s += now - self._looked_at
+            self._started += now - self._looked_at
         self._looked_at = now
         if self._killed_because is not None:
             return
@@ -216,7 +220,9 @@ class PhaseRunner:
         if report is None or report.error is not None:
             return ev.Outcome.KILLED, report.error or "" if report is not None else "its guard is gone"
         if report.returncode < 0:
-            return ev.Outcome.KILLED, f"killed by {_signal_name(-report.returncode)}"
+            return ev.Outcome.KILLED, _killed_text(-report.returncode)
+        if report.returncode == CHANNEL_LOST:
+            return ev.Outcome.EXITED, "the model's code closed the descriptors that its process reports on"
         return ev.Outcome.EXITED, f"left with status {report.returncode} before its last record"
 
     def _timed_out_text(self, process: ProcessState) -> str:
@@ -225,6 +231,12 @@ class PhaseRunner:
         text = f"not finished in {self._limits.limit_s:.0f} s, {self._limits.limit_is}"
         quiet_s = silent_s(process, self._recorder.now_s())
         return text if quiet_s < _LONG_SILENCE_S else f"{text}; nothing was heard of it for {quiet_s:.0f} s"
+
+
+def _killed_text(number: int) -> str:
+    """The kernel's killer leaves no other trace in the process."""
+    hint = ", as the kernel does when memory runs out" if number == signal.SIGKILL else ""
+    return f"killed by {_signal_name(number)}{hint}"
 
 
 def _signal_name(number: int) -> str:

@@ -17,9 +17,9 @@ from threading import Lock
 from typing import Any
 
 import msgspec
-import psutil
 
 from tcompile_tui.core.spec import RunSpec
+from tcompile_tui.host import reclaim
 from tcompile_tui.host.machine import MachineFacts
 
 RUN_FILE = "run.json"
@@ -29,6 +29,7 @@ TRACEBACK_FILE = "tracebacks.txt"
 VERDICT_FILE = "verdict.json"
 COMPILE_TRACE_FILE = "compile_trace.json"
 RUN_SCHEMA_VERSION = 1
+_STARTED_TICKS = 19  # of the fields from `state` on
 _RESERVE_FILE = ".reserve"
 _RESERVE_BYTES = 1 << 20
 _LOG_HEAD_BYTES = 8_000_000
@@ -37,7 +38,8 @@ _LOG_CHUNK_BYTES = 4096
 
 
 class ProcessId(msgspec.Struct, frozen=True):
-    """A process that cannot be mistaken for another, on this host or on others that share the folder."""
+    """A process that cannot be mistaken for another, on this host or on others that share the folder. `started_at` is
+    in seconds since the boot: no setting of the clock moves it."""
 
     host: str
     boot_id: str
@@ -46,7 +48,7 @@ class ProcessId(msgspec.Struct, frozen=True):
 
     @classmethod
     def own(cls) -> ProcessId:
-        return cls(socket.gethostname(), boot_id(), os.getpid(), psutil.Process().create_time())
+        return cls(socket.gethostname(), boot_id(), os.getpid(), _started_at_s(os.getpid()) or 0.0)
 
     @property
     def is_elsewhere(self) -> bool:
@@ -57,10 +59,15 @@ class ProcessId(msgspec.Struct, frozen=True):
         """Only meaningful on the same host."""
         if self.is_elsewhere or self.boot_id != boot_id():
             return False
-        try:
-            return abs(psutil.Process(self.pid).create_time() - self.started_at) < 2.0
-        except psutil.Error:
-            return False
+        started_at_s = _started_at_s(self.pid)
+        return started_at_s is not None and abs(started_at_s - self.started_at) < 2.0
+
+
+def _started_at_s(pid: int) -> float | None:
+    """None where there is no such process, or it has ended and is only not reaped."""
+    fields = reclaim.stat_fields(pid)
+    ended = fields is None or fields[0] in (b"Z", b"X")
+    return None if fields is None or ended else int(fields[_STARTED_TICKS]) / os.sysconf("SC_CLK_TCK")
 
 
 class RunInfo(msgspec.Struct, frozen=True):

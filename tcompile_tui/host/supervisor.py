@@ -356,6 +356,7 @@ class _Run:
         try:
             process = runner.run(sampler.take)
             self._compile_hung = runner.compile_hung
+            self._deadline += runner.suspended_s
         finally:
             self._worker_pid = None
             sampler.stop()

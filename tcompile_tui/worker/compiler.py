@@ -43,6 +43,7 @@ from ..core.events import (
 from .failures import StageError
 from .trace_text import count_ops, parse_graph_break, parse_output_code, parse_recompile, stage_of
 
+_loads = json.loads  # bound here: user code may patch the module
 _TRACE_LOGGER = "torch.__trace"
 _WARNING_LOGGERS = ("torch._dynamo", "torch._inductor", "torch._functorch")
 _TORCH_ROOT = str(Path(torch.__file__).parent) + os.sep
@@ -196,6 +197,8 @@ class CompileSignals(logging.Handler):
         trace.handlers.insert(0, self)
         trace.setLevel(logging.DEBUG)
         trace.propagate = False
+        # logging.disable() in the user's code would switch this logger off with all others.
+        trace.isEnabledFor = lambda level: True  # type: ignore[method-assign]
         for name in _WARNING_LOGGERS:
             logging.getLogger(name).addHandler(self._warnings)
         return ("trace", *(["callbacks"] if self.register_callbacks() else []))
@@ -264,7 +267,7 @@ class CompileSignals(logging.Handler):
         frame = metadata.get("frame_id")
         compile_id = f"{frame}/{metadata.get('frame_compile_id', 0)}" if frame is not None else None
         if kind == "chromium_event":
-            self._read_span(json.loads(payload), compile_id)
+            self._read_span(_loads(payload), compile_id)
         elif kind == "str":
             name, index = metadata[kind]
             self._file_names[index] = name

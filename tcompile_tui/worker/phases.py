@@ -153,6 +153,7 @@ def _first_step(bench: Bench, model: torch.nn.Module, batches: list[Batch]) -> S
 
 def _compile(bench: Bench, model: torch.nn.Module) -> torch.nn.Module:
     """The model whose calls are compiled; what is measured is what is advised."""
+    bench.stage.name, bench.stage.compiled = "torch.compile", True
     mode = bench.job.mode or Mode.DEFAULT
     compiled, wrapped = compiler.compile_model(model, None if mode is Mode.DEFAULT else mode.value)
     bench.channel.send(ModelCompiled(wrapped=wrapped))

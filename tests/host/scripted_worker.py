@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.spec import Arm, Job, Phase
@@ -66,10 +68,21 @@ def misbehave(script: str, job: Job, channel: Channel) -> None:
         if script == "orphans":
             subprocess.Popen(["sleep", "600"], start_new_session=True)
             subprocess.Popen(["sleep", "601"])
-        channel.send(ev.FrameStarted(compile_id="0/0", function="forward", file="model.py", line=3))
-        span = ev.CompileSpan(begins=True, stage=ev.CompileStage.KERNELS, stage_name="compile_file", compile_id="0/0")
-        channel.send(span)
+        send_compile(channel)
         time.sleep(600)
+    if script == "compile-busily":
+        send_compile(channel)
+        while True:
+            pass
+    if script == "workers-hang" and "TORCHINDUCTOR_COMPILE_THREADS" not in os.environ:
+        send_compile(channel)
+        time.sleep(600)
+    caches = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+    if script == "caches-lost" and not Path("lost").exists():
+        Path("lost").touch()
+        shutil.rmtree(caches)
+        channel.send(ev.WorkerFailed(stage="compiled steps", error_type="OSError", message="gone", fault="compiler"))
+        os._exit(1)
     if script == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if script == "segfault":
@@ -79,6 +92,13 @@ def misbehave(script: str, job: Job, channel: Channel) -> None:
     if script == "fails":
         channel.send(ev.WorkerFailed(stage="compiled steps", error_type="Unsupported", message="no", fault="compiler"))
         os._exit(1)
+
+
+def send_compile(channel: Channel) -> None:
+    """One that has begun."""
+    channel.send(ev.FrameStarted(compile_id="0/0", function="forward", file="model.py", line=3))
+    span = ev.CompileSpan(begins=True, stage=ev.CompileStage.KERNELS, stage_name="compile_file", compile_id="0/0")
+    channel.send(span)
 
 
 def measure(job: Job, channel: Channel) -> None:
