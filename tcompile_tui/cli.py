@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import tcompile_tui
-from tcompile_tui.cli_caches import caches
+from tcompile_tui.cli_caches import MODES, caches
 from tcompile_tui.cli_doctor import doctor
 
 if TYPE_CHECKING:
     from tcompile_tui.core.spec import RunSpec
     from tcompile_tui.host.supervisor import Finished, RunRequest
 
-MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 PRESETS = ("smoke", "quick", "standard", "thorough")
 
 

@@ -104,6 +104,18 @@ class CacheLookup(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ArtifactsMoved(Event):
+    """torch's portable caches were written to a file (`saved`), or loaded from one. `entries` are counts by torch's
+    own names of the kinds."""
+
+    kind: ClassVar[str] = "artifacts_moved"
+    saved: bool
+    seconds: float
+    bytes: int
+    entries: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
 class GraphBreak(Event):
     """Dynamo stopped tracing. `file`:`line` is the innermost frame outside torch. `frame_dropped` means that
     the whole function runs eager from now on."""

@@ -18,6 +18,7 @@ from json import JSONEncoder
 from typing import ClassVar
 
 from .compiler_events import (
+    ArtifactsMoved as ArtifactsMoved,
     CacheKind as CacheKind,
     CacheLookup as CacheLookup,
     CacheOutcome as CacheOutcome,
@@ -472,7 +473,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     RandomOutputsCompared, StepsProfiled, MeasurementDone, WorkerFailed, WorkerDone,
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,
-    Explained,
+    Explained, ArtifactsMoved,
 )  # fmt: skip
 
 

@@ -271,9 +271,17 @@ def _warmed_up(arm: ArmSteps | None) -> bool:
     return arm is not None and arm.warmup_steps > 0
 
 
+def compiled_start_s(process: ProcessState) -> float | None:
+    """What one start of the compiled program costs, as in StartCost, with the loading of portable caches; None where
+    it is not known."""
+    return max(0.0, _start_s(process)) if _start_is_known(process.arms.get(Arm.COMPILED)) else None
+
+
 def _start_s(process: ProcessState) -> float:
     imports_s = (process.imports.compiler_s or 0.0) if process.imports is not None else 0.0
-    return imports_s + _warmup_extra_ns(process.arms[Arm.COMPILED]) / 1e9 - process.compile.logging_s
+    loading_s = process.artifacts_loaded.seconds if process.artifacts_loaded is not None else 0.0
+    compile_s = _warmup_extra_ns(process.arms[Arm.COMPILED]) / 1e9 - process.compile.logging_s
+    return imports_s + loading_s + compile_s
 
 
 def _proof(process: ProcessState | None) -> StepProof | None:

@@ -68,6 +68,8 @@ class ProcessState:
     compiled: ev.ModelCompiled | None = None
     profile: ev.StepsProfiled | None = None
     explained: ev.Explained | None = None
+    artifacts_saved: ev.ArtifactsMoved | None = None
+    artifacts_loaded: ev.ArtifactsMoved | None = None
     compile: CompileLog = field(default_factory=CompileLog)
     pairs: list[Pair] = field(default_factory=list)
     pair_compiles: int = 0
@@ -228,6 +230,14 @@ class RunState:
     def _explained(self, event: ev.Explained) -> None:
         if event.process in self.processes:
             self.processes[event.process].explained = event
+
+    @_apply.register
+    def _artifacts(self, event: ev.ArtifactsMoved) -> None:
+        process = self.processes.get(event.process)
+        if process is not None and event.saved:
+            process.artifacts_saved = event
+        elif process is not None:
+            process.artifacts_loaded = event
 
     @_apply.register
     def _failed(self, event: ev.WorkerFailed) -> None:

@@ -17,6 +17,7 @@ from threading import Lock
 from typing import Any
 
 import msgspec
+import psutil
 
 from tcompile_tui.core.spec import RunSpec
 from tcompile_tui.host import reclaim
@@ -38,17 +39,21 @@ _LOG_CHUNK_BYTES = 4096
 
 
 class ProcessId(msgspec.Struct, frozen=True):
-    """A process that cannot be mistaken for another, on this host or on others that share the folder. `started_at` is
-    in seconds since the boot: no setting of the clock moves it."""
+    """A process that cannot be mistaken for another, on this host or on others that share the folder.
+
+    `started_at` is by the clock of the wall, which may be set while the process lives; `started_ticks` is the kernel's
+    own count since the boot, and decides where it is known."""
 
     host: str
     boot_id: str
     pid: int
     started_at: float
+    started_ticks: int | None = None
 
     @classmethod
     def own(cls) -> ProcessId:
-        return cls(socket.gethostname(), boot_id(), os.getpid(), _started_at_s(os.getpid()) or 0.0)
+        pid = os.getpid()
+        return cls(socket.gethostname(), boot_id(), pid, psutil.Process().create_time(), _started_ticks(pid))
 
     @property
     def is_elsewhere(self) -> bool:
@@ -59,15 +64,18 @@ class ProcessId(msgspec.Struct, frozen=True):
         """Only meaningful on the same host."""
         if self.is_elsewhere or self.boot_id != boot_id():
             return False
-        started_at_s = _started_at_s(self.pid)
-        return started_at_s is not None and abs(started_at_s - self.started_at) < 2.0
+        if self.started_ticks is not None:
+            return _started_ticks(self.pid) == self.started_ticks
+        try:
+            return abs(psutil.Process(self.pid).create_time() - self.started_at) < 2.0
+        except psutil.Error:
+            return False
 
 
-def _started_at_s(pid: int) -> float | None:
+def _started_ticks(pid: int) -> int | None:
     """None where there is no such process, or it has ended and is only not reaped."""
     fields = reclaim.stat_fields(pid)
-    ended = fields is None or fields[0] in (b"Z", b"X")
-    return None if fields is None or ended else int(fields[_STARTED_TICKS]) / os.sysconf("SC_CLK_TCK")
+    return int(fields[_STARTED_TICKS]) if fields is not None and fields[0] not in (b"Z", b"X") else None
 
 
 class RunInfo(msgspec.Struct, frozen=True):

@@ -88,13 +88,20 @@ def _run_reference(bench: Bench) -> None:
 
 
 def _run_cold(bench: Bench) -> Loop | None:
-    """What we advise to paste, on empty caches: from the first call until it is steady."""
+    """What we advise to paste, on caches that are empty but for what is loaded: from the first call until it is
+    steady."""
     model, batches = prepare(bench)
+    if bench.job.artifacts_from is not None:
+        bench.stage.name = "loading portable caches"
+        bench.channel.send(compiler.load_artifacts(bench.job.artifacts_from))
     compiled = _compile(bench, model)
     loop = Loop(bench, Arm.COMPILED, _first_step(bench, compiled, batches))
     loop.warm_up()
     loop.send_memory_peak()
     loop.run_further_calls(compiled)
+    if bench.job.artifacts_to is not None:
+        bench.stage.name = "saving portable caches"
+        bench.channel.send(compiler.save_artifacts(bench.job.artifacts_to))
     # A program that was compiled elsewhere and loaded leaves no record: only a profile can tell that it ran.
     return None if bench.signals.heard_a_program else loop
 

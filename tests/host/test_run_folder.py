@@ -97,7 +97,9 @@ def test_status_tells_running_done_died_and_elsewhere(tmp_path: Path) -> None:
 def test_a_reused_pid_is_not_taken_for_the_run(tmp_path: Path) -> None:
     own = ProcessId.own()
     assert own.is_alive
+    assert ProcessId(own.host, own.boot_id, own.pid, own.started_at).is_alive, "as older versions wrote it"
     assert not ProcessId(own.host, own.boot_id, own.pid, own.started_at - 100).is_alive
+    assert not ProcessId(own.host, own.boot_id, own.pid, own.started_at, (own.started_ticks or 0) - 100).is_alive
     assert not ProcessId(own.host, "another boot", own.pid, own.started_at).is_alive
 
 
