@@ -52,7 +52,7 @@ def export_caches(file: Path, of: str, mode: str | None, python: str | None) -> 
         click.echo(f"{'wrote':<22}{_entries(cold_process)}")
         warm = measuring.start(measuring.process(artifacts_from=file))
         click.echo(warm.line("start from the file"))
-        _conclude(file, cold, warm)
+        _conclude(file, cold, warm, measuring.device)
 
 
 def import_caches(file: Path, of: str, mode: str | None, python: str | None) -> None:
@@ -64,10 +64,10 @@ def import_caches(file: Path, of: str, mode: str | None, python: str | None) -> 
         click.echo(warm.line("start from the file"))
         cold = measuring.start(measuring.process())
         click.echo(cold.line("cold start"))
-        _conclude(file, cold, warm)
+        _conclude(file, cold, warm, measuring.device)
 
 
-def _conclude(file: Path, cold: _Start, warm: _Start) -> None:
+def _conclude(file: Path, cold: _Start, warm: _Start, device: str) -> None:
     from tcompile_tui.core.literal import escaped
     from tcompile_tui.core.units import duration
 
@@ -80,6 +80,8 @@ def _conclude(file: Path, cold: _Start, warm: _Start) -> None:
         f"  torch.compiler.load_cache_artifacts(open({str(file)!r}, 'rb').read())\n"
         "It fits this code, torch and device only. Loading it runs what is in it: trust where it comes from."
     )
+    if device == "cpu":
+        click.echo("It holds C++ as source, which is compiled once more in each new cache: most of a start on a CPU.")
 
 
 def _entries(process: ProcessState) -> str:
@@ -87,7 +89,7 @@ def _entries(process: ProcessState) -> str:
 
     saved = process.artifacts_saved
     assert saved is not None, "the process is done"
-    kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(saved.entries.items()))
+    kinds = ", ".join(f"{count.entries} {count.kind}" for count in saved.counts)
     return f"{size(saved.bytes):>9}   {kinds}"
 
 
@@ -110,6 +112,7 @@ class _Measuring:
             prepared = prepare(request)
         except (SpecError, InterpreterError) as error:
             _fail(str(error), 2)
+        self.device = prepared.device.kind
         self._stop = StopRequest()
         self._progress = ProgressLine(sys.stderr)
         self.starts: Starts = Starts(prepared, chosen, self._stop, self._update)

@@ -18,6 +18,7 @@ from json import JSONEncoder
 from typing import ClassVar
 
 from .compiler_events import (
+    ArtifactCount as ArtifactCount,
     ArtifactsMoved as ArtifactsMoved,
     CacheKind as CacheKind,
     CacheLookup as CacheLookup,

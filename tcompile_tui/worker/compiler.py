@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from ..core.events import (
+    ArtifactCount,
     ArtifactsMoved,
     CacheKind,
     CacheLookup,
@@ -139,7 +140,7 @@ def save_artifacts(file: str) -> ArtifactsMoved:
         raise StageError("torch kept nothing that can be exported: nothing was compiled, or its caches are off")
     content, info = saved
     Path(file).write_bytes(content)
-    return ArtifactsMoved(saved=True, seconds=perf_counter() - started, bytes=len(content), entries=_entry_counts(info))
+    return ArtifactsMoved(saved=True, seconds=perf_counter() - started, bytes=len(content), counts=_counts_of(info))
 
 
 def load_artifacts(file: str) -> ArtifactsMoved:
@@ -152,9 +153,7 @@ def load_artifacts(file: str) -> ArtifactsMoved:
         raise StageError(f"{file} holds no compile caches that this torch can read ({type(error).__name__})") from error
     if info is None:
         raise StageError(f"{file} holds no compile caches that torch {torch.__version__} can read")
-    return ArtifactsMoved(
-        saved=False, seconds=perf_counter() - started, bytes=len(content), entries=_entry_counts(info)
-    )
+    return ArtifactsMoved(saved=False, seconds=perf_counter() - started, bytes=len(content), counts=_counts_of(info))
 
 
 def _artifact_function(name: str) -> Callable[..., Any]:
@@ -167,8 +166,9 @@ def _artifact_function(name: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-def _entry_counts(info: Any) -> dict[str, int]:
-    return {str(kind): len(keys) for kind, keys in getattr(info, "artifacts", {}).items()}
+def _counts_of(info: Any) -> tuple[ArtifactCount, ...]:
+    kinds = getattr(info, "artifacts", {}).items()
+    return tuple(ArtifactCount(str(kind), len(keys)) for kind, keys in sorted(kinds))
 
 
 def explain(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explained:

@@ -42,6 +42,10 @@ def main() -> None:
     misbehave(script, job, channel)
     if job.phase is not Phase.PREFLIGHT:
         measure(job, channel)
+    if job.artifacts_to is not None:
+        Path(job.artifacts_to).write_bytes(b"artifacts")
+        counts = (ev.ArtifactCount("inductor", 2),)
+        channel.send(ev.ArtifactsMoved(saved=True, seconds=0.1, bytes=9, counts=counts))
     if script == "crash-afterwards":
         channel.send(ev.MeasurementDone())
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -110,8 +114,13 @@ def measure(job: Job, channel: Channel) -> None:
             inputs=(), input_batches=1,
         )
     )  # fmt: skip
+    if job.artifacts_from is not None:
+        channel.send(ev.ArtifactsMoved(saved=False, seconds=0.1, bytes=9, counts=()))
     if arm is Arm.COMPILED:
         channel.send(ev.GraphCaptured(compile_id="0/0", ops=3))
+        hit = job.artifacts_from is not None and Path(job.artifacts_from).read_bytes() == b"artifacts"
+        outcome = ev.CacheOutcome.HIT if hit else ev.CacheOutcome.MISS
+        channel.send(ev.CacheLookup(cache=ev.CacheKind.FX, outcome=outcome, compile_id="0/0"))
     send_block(channel, arm, ev.BlockRole.WARMUP, 0, (50_000_000,), compiled_at=(0,) if arm is Arm.COMPILED else ())
     first = 1
     while not channel.should_finish(0) and first < 2_000:

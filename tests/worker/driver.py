@@ -63,6 +63,8 @@ def run_phase(
     accumulate: int = 1,
     start: Callable[[Mapping[str, str]], Start] | None = None,
     limit_s: float = _LIMIT_S,
+    artifacts_from: Path | None = None,
+    artifacts_to: Path | None = None,
 ) -> PhaseRun:
     """Run `phase` of the model file on the CPU, with private caches; what is written goes to `folder`. `start(private)`
     gives another way to start the worker than a fresh interpreter: `private` are the variables of its own folders."""
@@ -77,6 +79,8 @@ def run_phase(
             import_root=resolved.import_root, argv=(), cache_root=str(root.path),
             warmup_budget_s=warmup_s, pair_budget_s=0.5, max_pairs=8,
             reference_file=str(reference_file) if reference_file is not None else None,
+            artifacts_from=str(artifacts_from) if artifacts_from is not None else None,
+            artifacts_to=str(artifacts_to) if artifacts_to is not None else None,
         )  # fmt: skip
         fresh = FreshStart(
             sys.executable,
