@@ -19,7 +19,7 @@ class DeviceClaim:
         self.holder: str | None = None
         self._fd: int | None = None
         base = base_folder()
-        path = base.with_name(f"{base.name}-{re.sub(r'[^A-Za-z0-9-]', '_', device)}.lock")
+        self._path = path = base.with_name(f"{base.name}-{re.sub(r'[^A-Za-z0-9-]', '_', device)}.lock")
         with contextlib.suppress(OSError):  # without the file there is only no warning
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             self._take(self._fd, path, about)
@@ -35,5 +35,8 @@ class DeviceClaim:
 
     def close(self) -> None:
         fd, self._fd = self._fd, None
-        if fd is not None:
-            os.close(fd)
+        if fd is None:
+            return
+        if self.holder is None:
+            self._path.unlink(missing_ok=True)
+        os.close(fd)

@@ -139,6 +139,8 @@ def execute(prepared: Prepared, stop: StopRequest, on_change: Callable[[RunState
         finally:
             claim.close()
             run.close()
+            log.flush()
+            recorder.tick()  # what could not be written is told before the verdict
     except Exception as error:
         folder.add_traceback("tcompile-tui", traceback.format_exc())
         text = f"tcompile-tui failed: {type(error).__name__}: {error} (traceback in {folder.tracebacks})"

@@ -26,10 +26,11 @@ from .scripted import Ended, run_scripted
 
 
 @pytest.fixture(autouse=True)
-def _headers_are_built(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def _private_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     headers = tmp_path_factory.mktemp("headers")
     (headers / "x.gch").touch()
-    monkeypatch.setenv("TCOMPILE_TUI_HEADERS_DIR", str(headers))
+    monkeypatch.setenv(roots.HEADERS_VARIABLE, str(headers))
+    monkeypatch.setenv(roots.PRIVATE_VARIABLE, str(headers / "private"))
 
 
 def _phases(run: Ended) -> list[tuple[Phase, ev.Outcome]]:
@@ -208,22 +209,16 @@ def test_the_second_run_on_a_device_is_told_of_the_first(tmp_path: Path) -> None
     third.close()
 
 
-def test_a_run_beside_another_says_so_in_its_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(roots.PRIVATE_VARIABLE, f"/tmp/tct-test-{os.getpid()}")
+def test_a_run_beside_another_says_so_in_its_verdict(tmp_path: Path) -> None:
     first = DeviceClaim("cpu", "process 1, /runs/one")
     try:
         run = run_scripted(tmp_path)
     finally:
         first.close()
-        _remove_claims()
     (told,) = [finding for finding in run.finished.verdict.findings if finding.id == "another-run"]
     assert "process 1, /runs/one" in told.title
-
-
-def _remove_claims() -> None:
     base = roots.base_folder()
-    for path in base.parent.glob(f"{base.name}-*.lock"):
-        path.unlink()
+    assert list(base.iterdir()) == list(base.parent.glob("*.lock")) == [], "neither folders nor locks are left"
 
 
 def test_a_lock_of_someone_else_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
