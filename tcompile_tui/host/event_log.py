@@ -13,8 +13,11 @@ from time import monotonic
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.codec import BadRecordError, decode_event
 from tcompile_tui.core.events import Event, encode_event
+from tcompile_tui.core.wire import MAX_PAYLOAD_BYTES
 
 MAX_LOG_BYTES = 50_000_000
+_MAX_READ_BYTES = 4 * MAX_LOG_BYTES
+_MAX_READ_STEPS = 100_000_000
 _FLUSH_S = 0.5
 _SUMMARISE_FROM = 0.8
 _BUFFER_BYTES = 1 << 18
@@ -118,21 +121,27 @@ def summarise_block(block: ev.Block) -> ev.Block:
 class EventTail:
     """Reads what has been appended since the last look; a line that is not complete yet waits for the next one.
 
-    Raises OSError when the file cannot be opened. `unreadable` counts lines that are no records.
+    Raises OSError when the file cannot be opened. `unreadable` counts lines that are no records. What comes from
+    anyone cannot fill memory: a line, the file and the steps in it are read up to bounds that no run of ours reaches.
     """
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
         self._rest = b""
+        self._bytes_left = _MAX_READ_BYTES
+        self._steps_left = _MAX_READ_STEPS
         self.unreadable = 0
 
     def read(self, max_bytes: int = _CHUNK_BYTES) -> list[Event]:
         """The next records, oldest first; empty when there is nothing new."""
-        chunk = self._file.read(max_bytes)
-        if not chunk:
-            return []
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        return list(self._decode(lines))
+        while chunk := self._file.read(min(max_bytes, self._bytes_left)):
+            self._bytes_left -= len(chunk)
+            *lines, self._rest = (self._rest + chunk).split(b"\n")
+            if len(self._rest) > MAX_PAYLOAD_BYTES:
+                self._rest = b"a line without an end"
+            if events := list(self._decode(lines)):
+                return events
+        return []
 
     def close(self) -> None:
         self._file.close()
@@ -144,7 +153,11 @@ class EventTail:
             except BadRecordError:
                 self.unreadable += 1
                 continue
-            if event is not None:
+            if isinstance(event, ev.Block):
+                self._steps_left -= event.steps
+            if self._steps_left < 0 and isinstance(event, ev.Block):
+                self.unreadable += 1
+            elif event is not None:
                 yield event
 
 
