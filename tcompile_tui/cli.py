@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import tcompile_tui
-from tcompile_tui.cli_caches import caches
+from tcompile_tui.cli_caches import MODES, caches
 from tcompile_tui.cli_doctor import doctor
 from tcompile_tui.cli_gate import gate_of, gate_options, tell_gate, write_junit
 from tcompile_tui.cli_recorded import compare, decide, report
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tcompile_tui.core.spec import RunSpec
     from tcompile_tui.host.supervisor import Finished, RunRequest
 
-MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 PRESETS = ("smoke", "quick", "standard", "thorough")
 
 
@@ -203,6 +202,7 @@ def _execute(prepared: Any, json_path: str | None, junit_path: Path | None) -> N
 
 def _report(finished: Finished, json_path: str | None, silent: bool) -> None:
     """The verdict for people and, where asked, for programs; a terminal that went away is no error."""
+    from tcompile_tui.core.literal import one_line
     from tcompile_tui.core.verdict_json import encode_verdict, verdict_document
     from tcompile_tui.report.text import verdict_text
 
@@ -216,9 +216,11 @@ def _report(finished: Finished, json_path: str | None, silent: bool) -> None:
         if not silent and finished.verdict.is_answer:
             click.echo(text, err=json_path == "-", nl=False)
         elif not silent:
-            click.echo(f"error: {finished.verdict.headline}", err=True)
+            click.echo(f"error: {one_line(finished.verdict.headline)}", err=True)
         if not silent:
             tell_gate(finished.checks)
+        if finished.unwritten is not None and not silent:
+            click.echo(f"warning: {one_line(finished.unwritten)}", err=True)
     except OSError as error:
         if json_path not in (None, "-"):
             click.echo(f"error: cannot write {json_path}: {error}", err=True)
@@ -306,6 +308,7 @@ def _assignments(texts: Sequence[str]) -> dict[str, str]:
 @click.option("--days", type=click.FloatRange(min=0), default=30, show_default=True, help="Age for --prune.")
 def runs(runs_dir: Path | None, prune: bool, days: float) -> None:
     """List the recorded runs, newest first."""
+    from tcompile_tui.core.literal import literal
     from tcompile_tui.host.run_folder import list_runs, prune_runs
     from tcompile_tui.paths import default_runs_dir
 
@@ -316,9 +319,8 @@ def runs(runs_dir: Path | None, prune: bool, days: float) -> None:
         return
     found = list_runs(folder)
     for summary in found:
-        click.echo(
-            f"{summary.name}  {summary.status.value:<9}  {summary.decision or '':<19}  {summary.info.spec.target}"
-        )
+        cells = (summary.name, f"{summary.status.value:<9}", f"{summary.decision or '':<19}", summary.info.spec.target)
+        click.echo("  ".join(literal(str(cell).replace("\n", " ")) for cell in cells))
     if not found:
         click.echo(f"no runs in {folder}")
 

@@ -23,6 +23,7 @@ KINDS = (
     "fx-graph", "aot-autograd", "code", "autotune", "triton", "pgo", "headers", "kernels", "locks", "kept",
     "leftovers", "runs",
 )  # fmt: skip
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _SHOWN_FAILURES = 20
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _DAY_S = 86_400
@@ -48,16 +49,47 @@ def _place_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.group(invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.option("--dir", "folders", multiple=True, type=click.Path(path_type=Path), help="Look at this folder, too.")
+@click.option(
+    "--export",
+    "export_to",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write one model's caches to a file that other machines can load, and measure a start from it.",
+)
+@click.option(
+    "--import",
+    "import_from",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Measure a start from such a file. Loading it runs what is in it.",
+)
+@click.option("--of", metavar="RUN|TARGET", help="Whose caches: a recorded run, or a target as `run` takes it.")
+@click.option("--mode", type=click.Choice(MODES), help="Mode of torch.compile. Default: the run's first, else default.")
+@click.option(
+    "--python", metavar="EXE", help="Interpreter that has torch. Default: the recorded run's, else as for `run`."
+)
 @_place_options
 @click.pass_context
 def caches(
-    context: click.Context, as_json: bool, folders: tuple[Path, ...], pids: tuple[int, ...], runs_dir: Path | None
+    context: click.Context,
+    as_json: bool,
+    folders: tuple[Path, ...],
+    pids: tuple[int, ...],
+    runs_dir: Path | None,
+    export_to: Path | None,
+    import_from: Path | None,
+    of: str | None,
+    mode: str | None,
+    python: str | None,
 ) -> None:
     """List the compile caches: where, how big, how many files, on what, in use by whom.
 
     `tcompile-tui caches clear --help` says how to clear them.
     """
     if context.invoked_subcommand is not None:
+        return
+    if export_to is not None or import_from is not None:
+        _move(export_to, import_from, of, mode, python)
         return
     reports = _survey(_places(folders, pids, runs_dir))
     if as_json:
@@ -102,6 +134,21 @@ def clear(run: str | None, folders: tuple[Path, ...], **options: Any) -> None:
         return
     _confirm(options["yes"])
     _report(_clear(chosen, reports))
+
+
+def _move(
+    export_to: Path | None, import_from: Path | None, of: str | None, mode: str | None, python: str | None
+) -> None:
+    from tcompile_tui.cli_portable import export_caches, import_caches
+
+    if of is None:
+        fail("say whose caches: --of RUN, or --of model.py", 2)
+    if export_to is not None and import_from is not None:
+        fail("give --export or --import, not both", 2)
+    if export_to is not None:
+        export_caches(export_to, of, mode, python)
+    elif import_from is not None:
+        import_caches(import_from, of, mode, python)
 
 
 # ---------------------------------------------------------------- looking

@@ -10,7 +10,9 @@ import click
 
 def fail(message: str, status: int) -> NoReturn:
     """Leave with one line on stderr."""
-    click.echo(f"error: {message}", err=True)
+    from tcompile_tui.core.literal import one_line
+
+    click.echo(f"error: {one_line(message)}", err=True)
     raise SystemExit(status)
 
 

@@ -103,6 +103,25 @@ class CacheLookup(Event):
     saved_ms: float | None = None
 
 
+@dataclass(frozen=True)
+class ArtifactCount:
+    """Entries of one kind in a file of portable caches; `kind` is torch's own name for it."""
+
+    kind: str
+    entries: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArtifactsMoved(Event):
+    """torch's portable caches were written to a file (`saved`), or loaded from one."""
+
+    kind: ClassVar[str] = "artifacts_moved"
+    saved: bool
+    seconds: float
+    bytes: int
+    counts: tuple[ArtifactCount, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class GraphBreak(Event):
     """Dynamo stopped tracing. `file`:`line` is the innermost frame outside torch. `frame_dropped` means that

@@ -18,6 +18,8 @@ from json import JSONEncoder
 from typing import ClassVar
 
 from .compiler_events import (
+    ArtifactCount as ArtifactCount,
+    ArtifactsMoved as ArtifactsMoved,
     CacheKind as CacheKind,
     CacheLookup as CacheLookup,
     CacheOutcome as CacheOutcome,
@@ -160,7 +162,8 @@ class GpuSample(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class HostSample(Event):
-    """CPU and memory of the host, and of the worker's process tree."""
+    """CPU and memory of the host, and of the worker's process tree. `busiest` names the program in that tree that used
+    most of the CPU since the last sample, or waits for it or for a disk; None if all sleep."""
 
     kind: ClassVar[str] = "host_sample"
     cpu_percent: float
@@ -169,6 +172,7 @@ class HostSample(Event):
     memory_total_bytes: int
     worker_cpu_percent: float | None = None
     worker_rss_bytes: int | None = None
+    busiest: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,8 +275,9 @@ class Block(Event):
     lists the steps (by that count) in which the compiler worked. `loop` is the ordinal of the worker's loop that
     ran the block, `pair` that of the pair. The first steps of a PAIR block, right after the switch of arms, are
     in it but not compared. Steps too short to be timed one by one without slowing them down are timed in groups of
-    `group_steps`, and each has its group's mean. A block past the run folder's size limit has `step_ns` empty and
-    `summary_ns` = (min, median, max, sum).
+    `group_steps`, and each has its group's mean. In the steps of `suspended_at` the process was stopped and continued:
+    their times say nothing. A block past the run folder's size limit has `step_ns` empty and `summary_ns` =
+    (min, median, max, sum).
     """
 
     kind: ClassVar[str] = "block"
@@ -290,6 +295,7 @@ class Block(Event):
     compiled_at: tuple[int, ...] = ()
     group_steps: int = 1
     summary_ns: tuple[int, int, int, int] | None = None
+    suspended_at: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -471,7 +477,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     RandomOutputsCompared, StepsProfiled, MeasurementDone, WorkerFailed, WorkerDone,
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,
-    Explained,
+    Explained, ArtifactsMoved,
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ _MEMORY_UP = 1.10
 _THROTTLES = ("thermal", "slowdown", "brake")
 _BUSY_OTHER_PERCENT = 2.0
 _HOST_MOVED = 1.15
+_TOLD_AGAIN = ("another-run", "compile-workers-hang", "caches-damaged", "record-incomplete")
 
 
 def _memory(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
@@ -169,4 +170,31 @@ def _left_behind(state: RunState, results: Sequence[ModeResult]) -> Iterator[Fin
         )
 
 
-RULES: tuple[Rule, ...] = (_memory, _noise, _host_speed, _gpu, _settings, _partly_compiled, _left_behind)
+def _suspended(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    times = sum(arm.suspensions for process in state.processes.values() for arm in process.arms.values())
+    if times:
+        yield Finding(
+            "suspended",
+            Severity.NOTE,
+            f"the measured process was stopped and continued {plural(times, 'time')}; those steps are not counted",
+        )
+
+
+def _noticed(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    """What the supervisor met that a reader of the verdict should know."""
+    for notice in state.notices:
+        if notice.code in _TOLD_AGAIN:
+            yield Finding(notice.code, Severity.WARNING, notice.text)
+
+
+RULES: tuple[Rule, ...] = (
+    _suspended,
+    _noticed,
+    _memory,
+    _noise,
+    _host_speed,
+    _gpu,
+    _settings,
+    _partly_compiled,
+    _left_behind,
+)

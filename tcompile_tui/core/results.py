@@ -117,12 +117,13 @@ class ModeResult:
 def mode_result(state: RunState, mode: Mode) -> ModeResult:
     """Everything that the records tell about one mode."""
     colds, warm = state.processes_of(Phase.COLD, mode), state.processes_of(Phase.WARM, mode)
-    cold = colds[0] if colds else None
+    # One that failed and was tried again is not the one that counts.
+    cold = next((process for process in colds if process.done), colds[-1] if colds else None)
     first_warm = warm[0] if warm else None
     eager = state.process_of(Phase.EAGER)
     status, reason = _status(cold, warm)
     eager_arm = eager.arms.get(Arm.EAGER) if eager is not None else None
-    cold_start = _start_cost(colds, eager_arm)
+    cold_start = _start_cost([process for process in colds if process.done or process is cold], eager_arm)
     warm_start = _start_cost(warm[:1], eager_arm)  # later ones find what the first one left
     between = between_processes([_intervals(state.processes_of(Phase.WARM, each)) for each in state.modes])
     speedup = mean_speedup(_intervals(warm), between, len(state.modes))
@@ -249,7 +250,7 @@ def failure_text(failure: ev.WorkerFailed) -> str:
 
 def _start_cost(processes: Iterable[ProcessState], eager: ArmSteps | None) -> StartCost | None:
     """Without an eager arm its extra cost cannot be taken off, and the figure is left out."""
-    started = [process for process in processes if _warmed_up(process.arms.get(Arm.COMPILED))]
+    started = [process for process in processes if _start_is_known(process.arms.get(Arm.COMPILED))]
     if not started or eager is None or not _warmed_up(eager):
         return None
     totals_s = [_start_s(process) for process in started]
@@ -262,13 +263,25 @@ def _start_cost(processes: Iterable[ProcessState], eager: ArmSteps | None) -> St
     )
 
 
+def _start_is_known(arm: ArmSteps | None) -> bool:
+    return arm is not None and _warmed_up(arm) and not arm.start_was_suspended
+
+
 def _warmed_up(arm: ArmSteps | None) -> bool:
     return arm is not None and arm.warmup_steps > 0
 
 
+def compiled_start_s(process: ProcessState) -> float | None:
+    """What one start of the compiled program costs, as in StartCost, with the loading of portable caches; None where
+    it is not known."""
+    return max(0.0, _start_s(process)) if _start_is_known(process.arms.get(Arm.COMPILED)) else None
+
+
 def _start_s(process: ProcessState) -> float:
     imports_s = (process.imports.compiler_s or 0.0) if process.imports is not None else 0.0
-    return imports_s + _warmup_extra_ns(process.arms[Arm.COMPILED]) / 1e9 - process.compile.logging_s
+    loading_s = process.artifacts_loaded.seconds if process.artifacts_loaded is not None else 0.0
+    compile_s = _warmup_extra_ns(process.arms[Arm.COMPILED]) / 1e9 - process.compile.logging_s
+    return imports_s + loading_s + compile_s
 
 
 def _proof(process: ProcessState | None) -> StepProof | None:

@@ -358,8 +358,9 @@ class Job:
     the folder that goes first on sys.path. `run_start_ns` is the run's start on the monotonic clock, so that
     every process counts the same seconds. `cache_root` is the private folder that the compiler's caches must
     lie in. `eager_peak_bytes` is None where it is not known, `reference_file` where the outputs in higher precision
-    are kept, None in a run without them. `target_first`: the target changes variables that torch reads when it is
-    imported, so it comes first.
+    are kept, None in a run without them. `artifacts_from` is a file of torch's portable caches to load before the
+    compile, `artifacts_to` where to write them after it. `target_first`: the target changes variables that torch
+    reads when it is imported, so it comes first.
     """
 
     phase: Phase
@@ -379,6 +380,8 @@ class Job:
     eager_peak_bytes: int | None = None
     target_first: bool = False
     reference_file: str | None = None
+    artifacts_from: str | None = None
+    artifacts_to: str | None = None
 
 
 @dataclass(frozen=True)

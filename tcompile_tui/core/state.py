@@ -28,6 +28,8 @@ class ArmSteps:
     warmup_steps: int = 0
     warmup_wall_ns: int = 0
     first_step_ns: int | None = None
+    start_was_suspended: bool = False
+    suspensions: int = 0
     compiled_at: list[int] = field(default_factory=list)
     recent_step_ns: float | None = None
     host_shares: list[float] = field(default_factory=list)
@@ -52,6 +54,7 @@ class ProcessState:
     pid: int
     started_s: float
     limit_s: float
+    heard_s: float = 0.0
     ended: ev.PhaseEnded | None = None
     facts: ev.WorkerReady | None = None
     imports: ev.ImportsDone | None = None
@@ -65,6 +68,8 @@ class ProcessState:
     compiled: ev.ModelCompiled | None = None
     profiles: dict[Arm, ev.StepsProfiled] = field(default_factory=dict)
     explained: ev.Explained | None = None
+    artifacts_saved: ev.ArtifactsMoved | None = None
+    artifacts_loaded: ev.ArtifactsMoved | None = None
     compile: CompileLog = field(default_factory=CompileLog)
     pairs: list[Pair] = field(default_factory=list)
     pair_compiles: int = 0
@@ -145,6 +150,7 @@ class RunState:
         self.now_s = max(self.now_s, event.t_s)
         process = self.processes.get(event.process)
         if process is not None:
+            process.heard_s = max(process.heard_s, event.t_s)
             process.compile.apply(event)
         self._apply(event)
 
@@ -227,6 +233,14 @@ class RunState:
             self.processes[event.process].explained = event
 
     @_apply.register
+    def _artifacts(self, event: ev.ArtifactsMoved) -> None:
+        process = self.processes.get(event.process)
+        if process is not None and event.saved:
+            process.artifacts_saved = event
+        elif process is not None:
+            process.artifacts_loaded = event
+
+    @_apply.register
     def _failed(self, event: ev.WorkerFailed) -> None:
         if event.process in self.processes:
             self.processes[event.process].failure = event
@@ -264,6 +278,8 @@ class RunState:
         if arm.first_step_ns is None:
             # The first step's cost is what the user waits for, also where the device's own share is small.
             arm.first_step_ns = max(steps[0], event.wall_ns if event.steps == 1 else 0)
+        arm.start_was_suspended |= event.role is ev.BlockRole.WARMUP and len(steps) == len(event.suspended_at)
+        arm.suspensions += len(event.suspended_at)
         arm.series.extend(steps)
         arm.compiled_at.extend(event.compiled_at)
         arm.recent_step_ns = block_step_ns(event)
@@ -277,12 +293,13 @@ class RunState:
             self._pair_up(process, event)
 
     def _pair_up(self, process: ProcessState, event: ev.Block) -> None:
-        """Two blocks of one pair, in either order, make a pair. A pair in which the compiler worked is no pair."""
+        """Two blocks of one pair, in either order, make a pair. A pair in which the compiler worked or the process
+        was stopped is no pair."""
         half, process._half_pair = process._half_pair, event
         if half is None or half.pair != event.pair or half.arm is event.arm:
             return
         process._half_pair = None
-        if half.compiled_at or event.compiled_at:
+        if half.compiled_at or event.compiled_at or half.suspended_at or event.suspended_at:
             return
         eager, compiled = (half, event) if half.arm is Arm.EAGER else (event, half)
         lost = [share for share in (lost_share(eager), lost_share(compiled)) if share is not None]
@@ -292,11 +309,20 @@ class RunState:
 
 def step_times(block: ev.Block) -> tuple[int, ...]:
     """The block's step times; for a summarised block its minimum, medians and maximum, so that counts, level and
-    extremes stay right."""
+    extremes stay right. A step in which the process was stopped counts as one at the level of the others."""
+    if block.step_ns and block.suspended_at:
+        return _without_suspensions(block)
     if block.step_ns or block.summary_ns is None:
         return block.step_ns
     low, middle, high, _ = block.summary_ns
     return (low, *[middle] * (block.steps - 2), high)[: block.steps]
+
+
+def _without_suspensions(block: ev.Block) -> tuple[int, ...]:
+    stopped = {index - block.first_index for index in block.suspended_at}
+    others = [ns for index, ns in enumerate(block.step_ns) if index not in stopped]
+    level = round(median(others)) if others else None
+    return tuple(level if level is not None and i in stopped else ns for i, ns in enumerate(block.step_ns))
 
 
 def compared_steps(block: ev.Block) -> tuple[int, ...]:

@@ -15,6 +15,8 @@ import zlib
 MAGIC = b"\xf5TC1"  # 0xF5 never occurs in UTF-8 text, so printed text cannot look like a frame
 MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 
+CHANNEL_LOST = 113  # the exit status of a worker that cannot report any more
+
 _HEADER = struct.Struct(">4sII")
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tcompile_tui.core.literal import escaped
 from tcompile_tui.host.cache_kinds import IN_MEMORY, CacheKind, Family
 from tcompile_tui.host.cache_places import FileSystem, Place, file_system
 from tcompile_tui.host.cache_scan import Contents, Entry, Progress, opened, owner_of, scan
@@ -119,6 +120,11 @@ def caches_document(reports: Iterable[PlaceReport]) -> dict[str, Any]:
 
 
 def printable(path: str | os.PathLike[str]) -> str:
+    """A path on one line that any terminal shows and no terminal obeys."""
+    return escaped(os.fspath(path))
+
+
+def _encodable(path: str | os.PathLike[str]) -> str:
     """A path as UTF-8 that any encoder takes; bytes that are none are shown as escapes."""
     return os.fspath(path).encode("utf-8", "backslashreplace").decode()
 
@@ -126,11 +132,11 @@ def printable(path: str | os.PathLike[str]) -> str:
 def _place_document(report: PlaceReport) -> dict[str, Any]:
     contents, facts = report.contents, report.file_system
     return {
-        "path": printable(report.place.path),
+        "path": _encodable(report.place.path),
         "family": report.place.family.value,
         "why": report.place.why,
         "exists": contents.exists,
-        "problem": None if contents.problem is None else printable(contents.problem),
+        "problem": None if contents.problem is None else _encodable(contents.problem),
         "file_system": facts.kind,
         "in_memory": facts.is_memory,
         "network": facts.is_network,
@@ -149,8 +155,8 @@ def _place_document(report: PlaceReport) -> dict[str, Any]:
             for total in report.kinds
         },
         "used_by": [
-            {"pid": user.pid, "command": printable(user.command), "use": user.use.value} for user in report.users
+            {"pid": user.pid, "command": _encodable(user.command), "use": user.use.value} for user in report.users
         ],
         "not_entries": contents.stranger_count,
-        "unread": [{"path": printable(f.path), "reason": f.reason} for f in contents.failures],
+        "unread": [{"path": _encodable(f.path), "reason": f.reason} for f in contents.failures],
     }

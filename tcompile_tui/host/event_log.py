@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,11 +13,15 @@ from time import monotonic
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.codec import BadRecordError, decode_event
 from tcompile_tui.core.events import Event, encode_event
+from tcompile_tui.core.wire import MAX_PAYLOAD_BYTES
 
 MAX_LOG_BYTES = 50_000_000
+_MAX_READ_BYTES = 4 * MAX_LOG_BYTES
+_MAX_READ_STEPS = 100_000_000
 _FLUSH_S = 0.5
 _SUMMARISE_FROM = 0.8
 _BUFFER_BYTES = 1 << 18
+_MAX_WAITING_BYTES = 1 << 23
 _CHUNK_BYTES = 1 << 19  # records take some ten times their text's room until they are applied
 # Past the bound only what a verdict cannot do without is kept.
 _DISPENSABLE = (
@@ -31,15 +36,24 @@ _DISPENSABLE = (
 
 class EventLog:
     """Writer, for one thread. Near the bound blocks are summarised, at the bound bulk records are left out; the
-    log says so in a notice."""
+    log says so in a notice.
+
+    A disk that is full does not end a measurement: what cannot be written is held back and tried again; `problem`
+    is what the last try met, and `records_lost` what there was no more room for.
+    """
 
     def __init__(self, path: Path, max_bytes: int = MAX_LOG_BYTES) -> None:
-        self._file = path.open("wb", buffering=_BUFFER_BYTES)
+        self.folder = path.parent
+        self._file = path.open("wb", buffering=0)
         self._max_bytes = max_bytes
         self._bytes = 0
+        self._waiting = bytearray()
+        self._records_waiting = 0
         self._flushed_at = monotonic()
         self._told = False
         self.records_left_out = 0
+        self.records_lost = 0
+        self.problem: OSError | None = None
 
     def append(self, event: Event) -> None:
         """Write one record, or what the bound leaves of it."""
@@ -57,13 +71,27 @@ class EventLog:
             self.flush()
 
     def flush(self) -> None:
-        self._file.flush()
+        """Write what waits, as far as the disk takes it."""
         self._flushed_at = monotonic()
+        try:
+            while self._waiting:
+                del self._waiting[: self._file.write(self._waiting)]
+        except OSError as error:
+            self.problem = error
+            if len(self._waiting) > _MAX_WAITING_BYTES:
+                self.records_lost += self._records_waiting
+                self._waiting[:] = b"\n"  # ends the line that may have been cut
+                self._records_waiting = 0
+            return
+        self.problem = None
+        self._records_waiting = 0
 
     def close(self) -> None:
         """Flush to the disk, so that the file outlives the machine's next seconds too."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        self.flush()
+        self.records_lost += self._records_waiting
+        with contextlib.suppress(OSError):
+            os.fsync(self._file.fileno())
         self._file.close()
 
     def _tell(self, t_s: float) -> None:
@@ -74,8 +102,11 @@ class EventLog:
 
     def _write(self, event: Event) -> None:
         line = encode_event(event) + b"\n"
-        self._file.write(line)
+        self._waiting += line
+        self._records_waiting += 1
         self._bytes += len(line)
+        if len(self._waiting) > _BUFFER_BYTES and self.problem is None:
+            self.flush()
 
 
 def summarise_block(block: ev.Block) -> ev.Block:
@@ -90,21 +121,27 @@ def summarise_block(block: ev.Block) -> ev.Block:
 class EventTail:
     """Reads what has been appended since the last look; a line that is not complete yet waits for the next one.
 
-    Raises OSError when the file cannot be opened. `unreadable` counts lines that are no records.
+    Raises OSError when the file cannot be opened. `unreadable` counts lines that are no records. What comes from
+    anyone cannot fill memory: a line, the file and the steps in it are read up to bounds that no run of ours reaches.
     """
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
         self._rest = b""
+        self._bytes_left = _MAX_READ_BYTES
+        self._steps_left = _MAX_READ_STEPS
         self.unreadable = 0
 
     def read(self, max_bytes: int = _CHUNK_BYTES) -> list[Event]:
         """The next records, oldest first; empty when there is nothing new."""
-        chunk = self._file.read(max_bytes)
-        if not chunk:
-            return []
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        return list(self._decode(lines))
+        while chunk := self._file.read(min(max_bytes, self._bytes_left)):
+            self._bytes_left -= len(chunk)
+            *lines, self._rest = (self._rest + chunk).split(b"\n")
+            if len(self._rest) > MAX_PAYLOAD_BYTES:
+                self._rest = b"a line without an end"
+            if events := list(self._decode(lines)):
+                return events
+        return []
 
     def close(self) -> None:
         self._file.close()
@@ -116,7 +153,11 @@ class EventTail:
             except BadRecordError:
                 self.unreadable += 1
                 continue
-            if event is not None:
+            if isinstance(event, ev.Block):
+                self._steps_left -= event.steps
+            if self._steps_left < 0 and isinstance(event, ev.Block):
+                self.unreadable += 1
+            elif event is not None:
                 yield event
 
 

@@ -78,13 +78,14 @@ class HostReader:
         self._cpu_s = _busy_and_total_s()
         self._cpu_percent = 0.0
         self._tree: tuple[int, float, float] | None = None  # root PID, CPU seconds, when
+        self._processes: dict[int, _Usage] = {}
 
     def read(self) -> HostSample:
         """`cpu_percent` is of all CPUs of the host, since the last call. `worker_cpu_percent` is of one CPU,
         so 200 is two of them; it is None for a tree's first sample. `worker_rss_bytes` adds up the processes'
         sizes, shared pages in each."""
         used, total = _memory_bytes(self._memory_cgroup)
-        worker_cpu_percent, worker_rss_bytes = self._worker()
+        worker_cpu_percent, worker_rss_bytes, busiest = self._worker()
         return HostSample(
             cpu_percent=self._host_cpu_percent(),
             load_1m=_load_1m(),
@@ -92,6 +93,7 @@ class HostReader:
             memory_total_bytes=total,
             worker_cpu_percent=worker_cpu_percent,
             worker_rss_bytes=worker_rss_bytes,
+            busiest=busiest,
         )
 
     def _host_cpu_percent(self) -> float:
@@ -103,20 +105,31 @@ class HostReader:
             self._cpu_percent = min(100.0, max(0.0, 100 * (self._cpu_s[0] - busy_s) / elapsed_s))
         return self._cpu_percent
 
-    def _worker(self) -> tuple[float | None, int | None]:
+    def _worker(self) -> tuple[float | None, int | None, str | None]:
         pid = self._worker_pid()
         usage = None if pid is None else _tree_usage(pid)
         if pid is None or usage is None:
-            self._tree = None
-            return None, None
-        cpu_s, rss_bytes = usage
+            self._tree, self._processes = None, {}
+            return None, None, None
+        cpu_s, rss_bytes, processes = usage
+        busiest = self._busiest(processes)
         now_s = time.monotonic()
         before, self._tree = self._tree, (pid, cpu_s, now_s)
         if before is None or before[0] != pid or now_s <= before[2]:
-            return None, rss_bytes
+            return None, rss_bytes, busiest
         # A process that has ended but is not reaped yet is missing from the sum for a moment.
         self._tree = (pid, max(cpu_s, before[1]), now_s)
-        return 100 * (self._tree[1] - before[1]) / (now_s - before[2]), rss_bytes
+        return 100 * (self._tree[1] - before[1]) / (now_s - before[2]), rss_bytes, busiest
+
+    def _busiest(self, processes: dict[int, _Usage]) -> str | None:
+        """One that waits for a CPU or for a disk is at work, too."""
+        before, self._processes = self._processes, processes
+        work = {
+            pid: (now.cpu_s - before[pid].cpu_s if pid in before else 0.0, now.at_work)
+            for pid, now in processes.items()
+        }
+        pid = max(work, key=work.__getitem__, default=None)
+        return (_text(f"proc/{pid}/comm") or "").strip() or None if pid is not None and any(work[pid]) else None
 
 
 def _busy_and_total_s() -> tuple[float, float]:
@@ -125,17 +138,28 @@ def _busy_and_total_s() -> tuple[float, float]:
     return total_s - times.idle - times.iowait, total_s
 
 
-def _tree_usage(root: int) -> tuple[float, int] | None:
-    """CPU seconds that a process tree has used, with children that have ended, and its resident bytes."""
+@dataclass(frozen=True)
+class _Usage:
+    """One process, without its children. `at_work`: it runs, or waits for a CPU or a disk."""
+
+    cpu_s: float
+    at_work: bool
+
+
+def _tree_usage(root: int) -> tuple[float, int, dict[int, _Usage]] | None:
+    """CPU seconds that a process tree has used, with children that have ended, its resident bytes, and its living
+    processes."""
     if reclaim.stat_fields(root) is None:
         return None
     cpu_ticks = pages = 0
+    processes = {}
     for pid in (root, *reclaim.descendants_of(root)):
         fields = reclaim.stat_fields(pid)
         if fields is not None:
             cpu_ticks += sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
             pages += int(fields[21])
-    return cpu_ticks * _TICK_S, pages * _PAGE_BYTES
+            processes[pid] = _Usage((int(fields[11]) + int(fields[12])) * _TICK_S, fields[0] in (b"R", b"D"))
+    return cpu_ticks * _TICK_S, pages * _PAGE_BYTES, processes
 
 
 def _load_1m() -> float | None:

@@ -10,9 +10,11 @@ from time import monotonic
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.pairs import LOOKS, enough
+from tcompile_tui.core.silence import idle_s, silent_s
 from tcompile_tui.core.spec import EVERY_LOOP, Arm, Job
 from tcompile_tui.core.state import ProcessState, step_times
 from tcompile_tui.core.steady import SteadyGate
+from tcompile_tui.core.wire import CHANNEL_LOST
 from tcompile_tui.host.guarded import GuardReport
 from tcompile_tui.host.recorder import Recorder
 from tcompile_tui.host.stopping import Stop, StopRequest
@@ -26,14 +28,19 @@ _EXIT_GRACE_S = 5.0
 _EXTRAS_LIMIT_S = 60.0
 # After the guard has reported, the pipes hold at most what is already in them.
 _DRAIN_S = 3.0
+# The pump turns ten times a second: a gap this long means that this process itself did not run.
+_SUSPENDED_S = 5.0
+_LONG_SILENCE_S = 60.0
 
 
 @dataclass(frozen=True)
 class PhaseLimits:
-    """`limit_s` from the start of the process; at the limit the worker is asked to finish, then killed."""
+    """`limit_s` from the start of the process; at the limit the worker is asked to finish, then killed. `limit_is` says
+    whose limit that is. After `hang_s` in which a compile neither says anything nor uses a CPU it is ended."""
 
     limit_s: float
-    quick_looks: bool = False
+    limit_is: str = "the run's time budget"
+    hang_s: float | None = None
 
 
 class PhaseRunner:
@@ -52,6 +59,9 @@ class PhaseRunner:
         self._killed_because: ev.Outcome | None = None
         self._measured_at: float | None = None
         self._done_at: float | None = None
+        self._looked_at: float | None = None
+        self.compile_hung = False
+        self.suspended_s = 0.0
 
     def run(self, samples: Callable[[], list[ev.Event]]) -> ProcessState:
         """Returns the process's state after its last record; never raises for what a worker does."""
@@ -118,7 +128,8 @@ class PhaseRunner:
 
     def _judge_steadiness(self, block: ev.Block) -> None:
         gate = self._gates.setdefault(block.arm, SteadyGate(budget_ns=int(self._job.warmup_budget_s * 1e9)))
-        gate.extend(step_times(block), {index - block.first_index for index in block.compiled_at})
+        disturbed = {*block.compiled_at, *block.suspended_at}
+        gate.extend(step_times(block), {index - block.first_index for index in disturbed})
         if gate.state is ev.Steadiness.WARMING_UP or block.loop in self._judged_loops:
             return
         self._judged_loops.add(block.loop)
@@ -147,6 +158,11 @@ class PhaseRunner:
 
     def _keep_limits(self) -> None:
         now = monotonic()
+        if self._looked_at is not None and now - self._looked_at > _SUSPENDED_S:
+            # This process was stopped, and so perhaps was the worker.
+            self.suspended_s += now - self._looked_at
+            self._started += now - self._looked_at
+        self._looked_at = now
         if self._killed_because is not None:
             return
         if self._stop.level is Stop.ABANDON:
@@ -162,6 +178,15 @@ class PhaseRunner:
         elif self._stop.level is Stop.DECIDE_NOW or now - self._started > self._limits.limit_s:
             self._asked_to_finish_at = now
             self._worker.finish_loop(EVERY_LOOP)
+        elif self._hangs_in_a_compile():
+            self.compile_hung = True
+            self._kill(ev.Outcome.TIMED_OUT)
+
+    def _hangs_in_a_compile(self) -> bool:
+        process = self._recorder.state.processes[self._job.process]
+        if self._limits.hang_s is None or not process.compile.current_stages:
+            return False
+        return idle_s(self._recorder.state, process) > self._limits.hang_s
 
     def _kill(self, because: ev.Outcome) -> None:
         self._killed_because = because
@@ -187,7 +212,7 @@ class PhaseRunner:
         if process.done:
             return ev.Outcome.OK, "had to be killed after its measurement" if self._killed_because else ""
         if self._killed_because is ev.Outcome.TIMED_OUT:
-            return ev.Outcome.TIMED_OUT, f"not finished in {self._limits.limit_s:.0f} s"
+            return ev.Outcome.TIMED_OUT, self._timed_out_text(process)
         if self._killed_because is ev.Outcome.STOPPED:
             return ev.Outcome.STOPPED, "stopped on request"
         if process.failure is not None:
@@ -195,8 +220,23 @@ class PhaseRunner:
         if report is None or report.error is not None:
             return ev.Outcome.KILLED, report.error or "" if report is not None else "its guard is gone"
         if report.returncode < 0:
-            return ev.Outcome.KILLED, f"killed by {_signal_name(-report.returncode)}"
+            return ev.Outcome.KILLED, _killed_text(-report.returncode)
+        if report.returncode == CHANNEL_LOST:
+            return ev.Outcome.EXITED, "the model's code closed the descriptors that its process reports on"
         return ev.Outcome.EXITED, f"left with status {report.returncode} before its last record"
+
+    def _timed_out_text(self, process: ProcessState) -> str:
+        if self.compile_hung:
+            return f"the compile hung: it said nothing and used no CPU for {self._limits.hang_s:.0f} s"
+        text = f"not finished in {self._limits.limit_s:.0f} s, {self._limits.limit_is}"
+        quiet_s = silent_s(process, self._recorder.now_s())
+        return text if quiet_s < _LONG_SILENCE_S else f"{text}; nothing was heard of it for {quiet_s:.0f} s"
+
+
+def _killed_text(number: int) -> str:
+    """The kernel's killer leaves no other trace in the process."""
+    hint = ", as the kernel does when memory runs out" if number == signal.SIGKILL else ""
+    return f"killed by {_signal_name(number)}{hint}"
 
 
 def _signal_name(number: int) -> str:

@@ -20,6 +20,7 @@ class Recorder:
         self.run_start_ns = monotonic_ns()
         self._log = log
         self._on_change = on_change
+        self._told_problem = False
 
     def now_s(self) -> float:
         """Seconds since the start of the run."""
@@ -40,4 +41,9 @@ class Recorder:
     def tick(self) -> None:
         """Call often: flushes at least once a second and lets the display follow."""
         self._log.flush_if_due()
+        problem = self._log.problem
+        if problem is not None and not self._told_problem:
+            self._told_problem = True
+            text = f"the run cannot be written down ({problem.strerror}), and goes on: make room in {self._log.folder}"
+            self.notice("record-incomplete", text, Level.WARNING)
         self._on_change(self.state)

@@ -18,6 +18,7 @@ from tcompile_tui.host.run_folder import ProcessId, write_atomically
 HEADERS_VARIABLE = "TCOMPILE_TUI_HEADERS_DIR"
 PRIVATE_VARIABLE = "TCOMPILE_TUI_PRIVATE_DIR"
 OWNER_FILE = "owner.json"
+_PROBE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,20 @@ class PrivateRoot:
             "TRITON_CACHE_DIR": str(self.path / "t"),
             "TMPDIR": str(self.path / "tmp"),
         }
+
+    @property
+    def damage(self) -> str | None:
+        """What keeps a compiler from writing here; None if nothing does."""
+        for folder in map(Path, self.environment.values()):
+            if not folder.is_dir():
+                return f"{folder} is gone"
+            try:
+                with tempfile.TemporaryFile(dir=folder) as file:
+                    file.write(bytes(_PROBE_BYTES))
+                    file.flush()
+            except OSError as error:
+                return f"{folder} cannot be written: {error.strerror}"
+        return None
 
     def remove(self) -> None:
         """Best effort: a process that was killed may still hold a file open on a network file system."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import os
 import secrets
@@ -19,6 +20,7 @@ import msgspec
 import psutil
 
 from tcompile_tui.core.spec import RunSpec
+from tcompile_tui.host import reclaim
 from tcompile_tui.host.machine import MachineFacts
 
 RUN_FILE = "run.json"
@@ -28,22 +30,30 @@ TRACEBACK_FILE = "tracebacks.txt"
 VERDICT_FILE = "verdict.json"
 COMPILE_TRACE_FILE = "compile_trace.json"
 RUN_SCHEMA_VERSION = 1
+_STARTED_TICKS = 19  # of the fields from `state` on
+_RESERVE_FILE = ".reserve"
+_RESERVE_BYTES = 1 << 20
 _LOG_HEAD_BYTES = 8_000_000
 _LOG_TAIL_CHUNKS = 64
 _LOG_CHUNK_BYTES = 4096
 
 
 class ProcessId(msgspec.Struct, frozen=True):
-    """A process that cannot be mistaken for another, on this host or on others that share the folder."""
+    """A process that cannot be mistaken for another, on this host or on others that share the folder.
+
+    `started_at` is by the clock of the wall, which may be set while the process lives; `started_ticks` is the kernel's
+    own count since the boot, and decides where it is known."""
 
     host: str
     boot_id: str
     pid: int
     started_at: float
+    started_ticks: int | None = None
 
     @classmethod
     def own(cls) -> ProcessId:
-        return cls(socket.gethostname(), boot_id(), os.getpid(), psutil.Process().create_time())
+        pid = os.getpid()
+        return cls(socket.gethostname(), boot_id(), pid, psutil.Process().create_time(), _started_ticks(pid))
 
     @property
     def is_elsewhere(self) -> bool:
@@ -54,10 +64,18 @@ class ProcessId(msgspec.Struct, frozen=True):
         """Only meaningful on the same host."""
         if self.is_elsewhere or self.boot_id != boot_id():
             return False
+        if self.started_ticks is not None:
+            return _started_ticks(self.pid) == self.started_ticks
         try:
             return abs(psutil.Process(self.pid).create_time() - self.started_at) < 2.0
         except psutil.Error:
             return False
+
+
+def _started_ticks(pid: int) -> int | None:
+    """None where there is no such process, or it has ended and is only not reaped."""
+    fields = reclaim.stat_fields(pid)
+    return int(fields[_STARTED_TICKS]) if fields is not None and fields[0] not in (b"Z", b"X") else None
 
 
 class RunInfo(msgspec.Struct, frozen=True):
@@ -129,18 +147,34 @@ class RunFolder:
         return verdict if isinstance(verdict, dict) else None
 
     def add_traceback(self, title: str, text: str) -> None:
-        with self.tracebacks.open("a", encoding="utf-8", errors="backslashreplace") as file:
+        """As far as the disk takes it: the record has the message."""
+        with (
+            contextlib.suppress(OSError),
+            self.tracebacks.open("a", encoding="utf-8", errors="backslashreplace") as file,
+        ):
             file.write(f"--- {title}\n{text.rstrip()}\n\n")
+
+    def reserve(self) -> None:
+        """Take room for the verdict, so that a disk that fills up during the run has some left for it."""
+        with contextlib.suppress(OSError), (self.path / _RESERVE_FILE).open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, _RESERVE_BYTES)
+
+    def release(self) -> None:
+        (self.path / _RESERVE_FILE).unlink(missing_ok=True)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """The old content or the new, never a part of it."""
+    """The old content or the new, never a part of it. Raises OSError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 class OutputLog:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shlex
@@ -27,6 +28,7 @@ from tcompile_tui.core.verdict import ExitCode, Verdict, decide, program_failed
 from tcompile_tui.core.verdict_json import encode_verdict, verdict_document
 from tcompile_tui.host import machine, roots
 from tcompile_tui.host.archive import build_worker_archive
+from tcompile_tui.host.claims import DeviceClaim
 from tcompile_tui.host.devices import Device, choose_device
 from tcompile_tui.host.event_log import EventLog, read_events
 from tcompile_tui.host.interpreter import Interpreter, find_interpreter
@@ -80,6 +82,8 @@ class Finished:
     state: RunState
     verdict: Verdict
     checks: tuple[GateCheck, ...] = ()
+    unwritten: str | None = None
+    """Why verdict.json is missing, if it is."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -109,6 +113,9 @@ _EFFORTS = {
 }
 # A process takes about as long as the one before it of its kind; one that would be cut off says nothing.
 _TIME_RESERVE = 1.3
+# No compile is this long without a record or any use of a CPU, in itself and in all that it starts.
+_HANG_S = 90.0
+_COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 
 
 def prepare(request: RunRequest) -> Prepared:
@@ -127,14 +134,21 @@ def execute(prepared: Prepared, stop: StopRequest, on_change: Callable[[RunState
         folder = RunFolder.create_at(request.folder)
     else:
         folder = RunFolder.create(request.runs_dir, request.name or request.spec.target.label)
+    folder.reserve()
     log = EventLog(folder.events)
     recorder = Recorder(log, on_change)
+    claim = DeviceClaim(prepared.device.uuid or prepared.device.kind, f"process {os.getpid()}, {folder.path}")
     run = _Run(prepared, folder, recorder, stop)
     try:
         try:
+            if claim.holder is not None:
+                run.warn_of_another_run(claim.holder)
             run.measure()
         finally:
+            claim.close()
             run.close()
+            log.flush()
+            recorder.tick()  # what could not be written is told before the verdict
     except Exception as error:
         folder.add_traceback("tcompile-tui", traceback.format_exc())
         text = f"tcompile-tui failed: {type(error).__name__}: {error} (traceback in {folder.tracebacks})"
@@ -142,19 +156,30 @@ def execute(prepared: Prepared, stop: StopRequest, on_change: Callable[[RunState
     else:
         verdict = decide(recorder.state)
     judged = ComparedRun(folder.path.name, recorder.state, verdict, machine.facts().hostname)
-    finished = Finished(folder, recorder.state, verdict, check_gate(request.gate, judged))
-    code = int(finished.exit_code)
+    checks = check_gate(request.gate, judged)
+    code = int(gated_exit_code(verdict, checks))
     recorder.record(ev.RunEnded(decision=verdict.decision.value, headline=verdict.headline, exit_code=code))
+    unwritten = _write_verdict(folder, encode_verdict(verdict_document(recorder.state, verdict, checks)))
     log.close()
     _write_compile_trace(folder)
-    write_atomically(folder.verdict, encode_verdict(verdict_document(recorder.state, verdict, finished.checks)))
-    return finished
+    return Finished(folder, recorder.state, verdict, checks, unwritten)
+
+
+def _write_verdict(folder: RunFolder, document: bytes) -> str | None:
+    """Before all else that still has to be written. Why it could not be, if so."""
+    folder.release()
+    try:
+        write_atomically(folder.verdict, document)
+    except OSError as error:
+        return f"{folder.verdict} cannot be written: {error.strerror}"
+    return None
 
 
 def _write_compile_trace(folder: RunFolder) -> None:
-    """For Perfetto. From the log, which is bounded, and not kept in memory during the run."""
-    trace = chrome_trace(read_events(folder.events))
-    write_atomically(folder.path / COMPILE_TRACE_FILE, msgspec.json.encode(trace))
+    """For Perfetto. From the log, which is bounded, and not kept in memory during the run. A full disk has none."""
+    with contextlib.suppress(OSError):
+        trace = chrome_trace(read_events(folder.events))
+        write_atomically(folder.path / COMPILE_TRACE_FILE, msgspec.json.encode(trace))
 
 
 class _Run:
@@ -177,6 +202,8 @@ class _Run:
         self._reference_file: Path | None = None
         self._processes = 0
         self._worker_pid: int | None = None
+        self._compile_hung = False
+        self._changed_environment: dict[str, str] = {}
         self._starter = ProcessStarter(
             Surroundings(
                 executable=prepared.interpreter.executable,
@@ -236,9 +263,28 @@ class _Run:
         # A long autotuning run must leave an answer for the modes that are already measured, and some for itself.
         patience_s = self._left_s() * (0.5 if mode.value.startswith("max-autotune") or not last else 0.8)
         cold = self._run_phase(Phase.COLD, mode, root, limit_s=patience_s)
+        if not cold.done and self._may_be_tried_again(cold, root):
+            root = self._mode_roots[mode] = self._new_root()
+            cold = self._run_phase(Phase.COLD, mode, root, limit_s=min(patience_s, self._left_s()))
         if cold.done and cold.compiled_anything and self._stop.level is Stop.NO:
             self._run_phase(Phase.WARM, mode, root)
         return cold
+
+    def _may_be_tried_again(self, cold: ProcessState, root: roots.PrivateRoot) -> bool:
+        """Once, where the blame lies neither with the model nor with its compiler; says why, and what is changed."""
+        if self._stop.level is not Stop.NO or self._left_s() <= 0:
+            return False
+        if self._compile_hung and _COMPILE_THREADS not in self._changed_environment:
+            self._changed_environment[_COMPILE_THREADS] = "1"
+            detail = cold.ended.detail if cold.ended is not None else ""
+            text = f"{detail}; compiled again with {_COMPILE_THREADS}=1, without worker processes"
+            self._recorder.notice("compile-workers-hang", text, ev.Level.WARNING)
+            return True
+        damage = root.damage
+        if damage is not None:
+            text = f"the compile caches were lost during the compile ({damage}); compiled again in a new folder"
+            self._recorder.notice("caches-damaged", text, ev.Level.WARNING)
+        return damage is not None
 
     def _measure_again(self, mode: Mode) -> None:
         """One process is one draw. Only after every mode has an answer, and on the mode's own caches."""
@@ -312,11 +358,17 @@ class _Run:
         worker = self._starter.start(phase, self._environment(root))
         self._worker_pid = worker.pid
         sampler = Sampler(self._prepared.device.reader(lambda: self._worker_pid))
-        limits = PhaseLimits(limit_s=max(1.0, limit_s if limit_s is not None else self._left_s()))
+        left_s = self._left_s()
+        limits = PhaseLimits(
+            limit_s=max(1.0, limit_s if limit_s is not None else left_s),
+            limit_is="the rest of the run's time" if limit_s is None else "its share of the run's time",
+            hang_s=_HANG_S if phase is Phase.COLD else None,
+        )
+        runner = PhaseRunner(worker, self._job(phase, mode, root), limits, self._recorder, self._stop)
         try:
-            process = PhaseRunner(worker, self._job(phase, mode, root), limits, self._recorder, self._stop).run(
-                sampler.take
-            )
+            process = runner.run(sampler.take)
+            self._compile_hung = runner.compile_hung
+            self._deadline += runner.suspended_s
         finally:
             self._worker_pid = None
             sampler.stop()
@@ -356,6 +408,7 @@ class _Run:
             **self._request.extra_environment,
             **root.environment,
             **self._trace_environment(),
+            **self._changed_environment,
         }
 
     def _trace_environment(self) -> dict[str, str]:
@@ -421,6 +474,13 @@ class _Run:
                 " where compile caches of the run go",
                 ev.Level.WARNING,
             )
+
+    def warn_of_another_run(self, holder: str) -> None:
+        text = (
+            f"another run measures on this device now ({holder}): each spoils the other's figures."
+            " Wait for it, or take another device"
+        )
+        self._recorder.notice("another-run", text, ev.Level.WARNING)
 
     def close(self) -> None:
         """Remove what is only of use during the run."""

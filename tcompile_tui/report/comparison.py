@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tcompile_tui.core.compare_runs import Change, Comparison, ModeComparison, Trend
+from tcompile_tui.core.literal import literal
 from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.units import MISSING, count, duration, milliseconds, ratio, size
 from tcompile_tui.core.verdict import JudgedMode
@@ -51,12 +52,12 @@ def mode_rows(mode: ModeComparison) -> list[ComparedRow]:
 
 
 def comparison_text(comparison: Comparison, width: int = 79) -> str:
-    """Summary, settings that differ, and every mode."""
+    """Summary, settings that differ, and every mode. Safe to print."""
     lines = [f"{comparison.before.name}  ->  {comparison.after.name}", ""]
     lines += [*textwrap.wrap(comparison.summary, width, break_long_words=False), ""]
     for title, rows in comparison_tables(comparison):
         lines += [title, *(f"  {line}" for _, line in table_lines(rows, width - 2)), ""]
-    return "\n".join(lines).rstrip() + "\n"
+    return literal("\n".join(lines)).rstrip() + "\n"
 
 
 def comparison_tables(comparison: Comparison) -> Iterator[tuple[str, list[ComparedRow]]]:

@@ -6,6 +6,8 @@ import shutil
 from time import monotonic
 from typing import TextIO
 
+from tcompile_tui.core.literal import one_line
+from tcompile_tui.core.silence import silence_text
 from tcompile_tui.core.spec import Arm, Phase
 from tcompile_tui.core.state import ProcessState, RunState
 from tcompile_tui.core.units import count, milliseconds, plural, ratio
@@ -39,7 +41,7 @@ class ProgressLine:
             return
         self._phase = phase
         self._next_at = now + (_REWRITE_S if self._rewrites else _PLAIN_LINE_S)
-        text = progress_text(state, process)
+        text = one_line(progress_text(state, process))
         if self._rewrites:
             self._rewrite(text)
         else:
@@ -49,7 +51,7 @@ class ProgressLine:
         """A line that stays."""
         if not self.silent:
             self._clear()
-            self._write(f"{text}\n")
+            self._write(f"{one_line(text)}\n")
 
     def close(self) -> None:
         self._clear()
@@ -91,7 +93,8 @@ def progress_text(state: RunState, process: ProcessState) -> str:
             parts.append("loading" if process.model is None else "first step")
         else:
             parts.append(f"{count(len(arm.series))} steps, {milliseconds(arm.recent_step_ns)}, {arm.steadiness.value}")
-    return " | ".join(parts)
+    silence = silence_text(state, state.now_s)
+    return " | ".join([*parts, *([silence] if silence else [])])
 
 
 def _compiling_text(state: RunState, process: ProcessState) -> str | None:

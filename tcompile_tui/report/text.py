@@ -10,6 +10,7 @@ from pathlib import Path
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
+from tcompile_tui.core.literal import literal
 from tcompile_tui.core.results import ModeResult, StepProof, planned_gain
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, plural, size
@@ -24,7 +25,7 @@ _FIGURES_INDENT = 13
 
 
 def verdict_text(state: RunState, verdict: Verdict, folder: Path | None = None, width: int = 79) -> str:
-    """The whole answer: decision, figures by mode, findings, and what to paste."""
+    """The whole answer: decision, figures by mode, findings, and what to paste. Safe to print."""
     lines = [verdict.decision.value, *_wrap(verdict.headline, width, ""), ""]
     measured = [judged for judged in verdict.modes if judged.result.speedup is not None]
     for judged in measured:
@@ -39,7 +40,7 @@ def verdict_text(state: RunState, verdict: Verdict, folder: Path | None = None, 
         lines.append(f"torch {state.run.torch_version} on {state.run.device_name}, Python at {state.run.python}")
     if folder is not None:
         lines.append(f"run folder: {folder}")
-    return "\n".join(lines).rstrip() + "\n"
+    return literal("\n".join(lines)).rstrip() + "\n"
 
 
 def _mode_lines(judged: JudgedMode, width: int) -> Iterator[str]:

@@ -6,7 +6,7 @@ import copy
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from . import compiler
 from .channel import Channel
 from .failures import StageError, text_of
 from .inputs import Batch, describe_inputs, make_batches
+from .lifetime import Suspensions
 from .loading import UserFile, build_model
 from .timing import BlockTimer
 
@@ -44,6 +45,7 @@ class Bench:
     device: torch.device
     timer: BlockTimer
     task: Task
+    suspensions: Suspensions = field(default_factory=Suspensions)
     loop: int = 0
 
     @property

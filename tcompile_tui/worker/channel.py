@@ -11,11 +11,26 @@ from typing import Any
 
 from ..core.events import Event, encode_event, stamp
 from ..core.spec import EVERY_LOOP, Job, Mode, Phase, Plan, Preset, RunSpec, Starts, Target, Task, TensorSpec
-from ..core.wire import MAX_PAYLOAD_BYTES, FrameDecoder, encode_frame
+from ..core.wire import CHANNEL_LOST, MAX_PAYLOAD_BYTES, FrameDecoder, encode_frame
 
-# Bound here: user code may patch the os module.
+# Bound here: user code may patch these modules.
+_loads = json.loads
+_dumps = json.dumps
+_select = select.select
 _write = os.write
 _read = os.read
+_getpid = os.getpid
+_fstat = os.fstat
+_exit = os._exit
+
+
+def _identity(fd: int) -> tuple[int, int] | None:
+    """What lies behind a descriptor; None if it is closed."""
+    try:
+        status = _fstat(fd)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 class Channel:
@@ -38,6 +53,8 @@ class Channel:
         self.process = 0
         for fd in (event_fd, command_fd):
             os.set_inheritable(fd, False)  # compilers and forks of the user must not hold our pipes open
+        self._pid = _getpid()
+        self._pipe = _identity(event_fd)
 
     def read_job(self) -> Job:
         """Wait for the first frame and read it as the job."""
@@ -46,7 +63,7 @@ class Channel:
             if not chunk:
                 raise EOFError("the supervisor closed the command pipe before it sent a job")
             for payload in self._decoder.feed(chunk):
-                self._job_body = json.loads(payload)
+                self._job_body = _loads(payload)
                 job = job_from_json(self._job_body)
                 self.run_start_ns, self.process = job.run_start_ns, job.process
                 return job
@@ -55,7 +72,7 @@ class Channel:
         """Descriptors for a program that this process is about to execute: records, commands, and the job with some
         of its fields changed."""
         job_fd = os.memfd_create("job")
-        _write(job_fd, encode_frame(json.dumps({**self._job_body, **changes}).encode()))
+        _write(job_fd, encode_frame(_dumps({**self._job_body, **changes}).encode()))
         os.lseek(job_fd, 0, os.SEEK_SET)
         for fd in (self._event_fd, self._command_fd, job_fd):
             os.set_inheritable(fd, True)
@@ -66,7 +83,12 @@ class Channel:
         return (monotonic_ns() - self.run_start_ns) / 1e9
 
     def send(self, event: Event) -> None:
-        """Stamp and write one record. A record over the size limit is dropped and counted."""
+        """Stamp and write one record. A record over the size limit is dropped and counted.
+
+        Ends the process where it has no business here: a fork of the user's that came back into our code, or one whose
+        descriptors were closed, and whose numbers may be those of the user's own files by now."""
+        if _getpid() != self._pid or _identity(self._event_fd) != self._pipe:
+            _exit(CHANNEL_LOST)
         payload = encode_event(stamp(event, self.now_s(), self.process))
         if len(payload) > MAX_PAYLOAD_BYTES:
             self.records_dropped += 1
@@ -78,12 +100,12 @@ class Channel:
 
     def should_finish(self, loop: int) -> bool:
         """Has the supervisor asked to end this loop? Never waits."""
-        while select.select([self._command_fd], [], [], 0)[0]:
+        while _select([self._command_fd], [], [], 0)[0]:
             chunk = _read(self._command_fd, 1 << 16)
             if not chunk:
                 break
             for payload in self._decoder.feed(chunk):
-                self._finished_loops.add(int(json.loads(payload)["loop"]))
+                self._finished_loops.add(int(_loads(payload)["loop"]))
         return loop in self._finished_loops or EVERY_LOOP in self._finished_loops
 
 

@@ -21,6 +21,8 @@ from typing import Any
 import torch
 
 from ..core.events import (
+    ArtifactCount,
+    ArtifactsMoved,
     CacheKind,
     CacheLookup,
     CacheOutcome,
@@ -43,6 +45,7 @@ from ..core.events import (
 from .failures import StageError
 from .trace_text import count_ops, parse_graph_break, parse_output_code, parse_recompile, stage_of
 
+_loads = json.loads  # bound here: user code may patch the module
 _TRACE_LOGGER = "torch.__trace"
 _WARNING_LOGGERS = ("torch._dynamo", "torch._inductor", "torch._functorch")
 _TORCH_ROOT = str(Path(torch.__file__).parent) + os.sep
@@ -129,6 +132,45 @@ def warm_pool_as_import_does() -> None:
         pass  # then it starts with the first compile
 
 
+def save_artifacts(file: str) -> ArtifactsMoved:
+    """Write what this process compiled as one file that another process can load. Raises StageError."""
+    started = perf_counter()
+    saved = _artifact_function("save_cache_artifacts")()
+    if saved is None:
+        raise StageError("torch kept nothing that can be exported: nothing was compiled, or its caches are off")
+    content, info = saved
+    Path(file).write_bytes(content)
+    return ArtifactsMoved(saved=True, seconds=perf_counter() - started, bytes=len(content), counts=_counts_of(info))
+
+
+def load_artifacts(file: str) -> ArtifactsMoved:
+    """Put what such a file holds into this process's caches. Raises StageError."""
+    load, started = _artifact_function("load_cache_artifacts"), perf_counter()
+    content = Path(file).read_bytes()
+    try:
+        info = load(content)
+    except Exception as error:
+        raise StageError(f"{file} holds no compile caches that this torch can read ({type(error).__name__})") from error
+    if info is None:
+        raise StageError(f"{file} holds no compile caches that torch {torch.__version__} can read")
+    return ArtifactsMoved(saved=False, seconds=perf_counter() - started, bytes=len(content), counts=_counts_of(info))
+
+
+def _artifact_function(name: str) -> Callable[..., Any]:
+    function = getattr(torch.compiler, name, None)
+    if function is None:
+        text = (
+            f"torch {torch.__version__} has no portable compile caches (torch.compiler.{name}): use torch 2.7 or newer"
+        )
+        raise StageError(text, fault="environment")
+    return function  # type: ignore[no-any-return]
+
+
+def _counts_of(info: Any) -> tuple[ArtifactCount, ...]:
+    kinds = getattr(info, "artifacts", {}).items()
+    return tuple(ArtifactCount(str(kind), len(keys)) for kind, keys in sorted(kinds))
+
+
 def explain(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explained:
     """Dynamo's own account of one call. Runs the model and resets Dynamo, so a process that measures must not."""
     import torch._dynamo
@@ -196,6 +238,8 @@ class CompileSignals(logging.Handler):
         trace.handlers.insert(0, self)
         trace.setLevel(logging.DEBUG)
         trace.propagate = False
+        # logging.disable() in the user's code would switch this logger off with all others.
+        trace.isEnabledFor = lambda level: True  # type: ignore[method-assign]
         for name in _WARNING_LOGGERS:
             logging.getLogger(name).addHandler(self._warnings)
         return ("trace", *(["callbacks"] if self.register_callbacks() else []))
@@ -264,7 +308,7 @@ class CompileSignals(logging.Handler):
         frame = metadata.get("frame_id")
         compile_id = f"{frame}/{metadata.get('frame_compile_id', 0)}" if frame is not None else None
         if kind == "chromium_event":
-            self._read_span(json.loads(payload), compile_id)
+            self._read_span(_loads(payload), compile_id)
         elif kind == "str":
             name, index = metadata[kind]
             self._file_names[index] = name

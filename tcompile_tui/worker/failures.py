@@ -16,7 +16,9 @@ _MAX_MESSAGE_CHARS = 4_000
 _MAX_TRACEBACK_CHARS = 60_000
 _OWN_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - may lie in a zip
 _COMPILER_MODULES = ("torch._dynamo", "torch._inductor", "torch._functorch", "triton")
-_ENVIRONMENT_NAMES = ("InvalidCxxCompiler", "CppCompileError", "TritonMissing", "GPUTooOldForTriton")
+_ENVIRONMENT_NAMES = (
+    "InvalidCxxCompiler", "CppCompileError", "TritonMissing", "GPUTooOldForTriton", "No space left on device",
+)  # fmt: skip
 
 
 class StageError(Exception):
@@ -73,13 +75,20 @@ def _fault(error: BaseException, message: str, stage: str, compiled: bool, input
         return "memory"
     if stage in ("import", "build", "inputs"):
         return "input"
-    if any(name in message or name in names for name in _ENVIRONMENT_NAMES):
+    if any(name in message or name in names for name in _ENVIRONMENT_NAMES) or _is_about_caches(error):
         return "environment"
     if compiled and any(str(cls.__module__).startswith(_COMPILER_MODULES) for cls in type(error).__mro__):
         return "compiler"
     if inputs_given and ("dtype" in message or "scalar type" in message):
         return "input"
     return "model"
+
+
+def _is_about_caches(error: BaseException) -> bool:
+    """A folder of the compiler's caches that is gone or cannot be written."""
+    folders = (os.environ.get("TORCHINDUCTOR_CACHE_DIR"), os.environ.get("TRITON_CACHE_DIR"))
+    place = str(error.filename) if isinstance(error, OSError) and error.filename else ""
+    return any(folder and place.startswith(folder) for folder in folders)
 
 
 def _is_user_file(filename: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import resource
 from bisect import bisect_right
+from itertools import pairwise
 from statistics import median
 from time import perf_counter, perf_counter_ns
 from typing import Any
@@ -53,11 +54,12 @@ class Loop:
         step: Step | None = None,
         groups: GroupPlan = EACH_STEP,
     ) -> bool:
-        """Time and send one block; True if the compiler was active in it."""
+        """Time and send one block; True if the compiler was active in it, or it was interrupted."""
         bench = self._bench
         timing = bench.timer.run(step or self._step, self._steps_done, steps, groups)
         active_ns = bench.signals.take_activity_ns()
         compiled_at = sorted({self._step_at(timing.boundaries_ns, at_ns) for at_ns in active_ns})
+        suspended_at = {self._step_before(timing.boundaries_ns, at_ns) for at_ns in bench.suspensions.take_ns()}
         bench.channel.send(
             Block(
                 arm=self.arm,
@@ -73,16 +75,24 @@ class Loop:
                 involuntary_switches=timing.involuntary_switches,
                 compiled_at=tuple(compiled_at),
                 group_steps=timing.group_steps,
+                suspended_at=tuple(sorted(suspended_at)),
             )
         )
         self._steps_done += steps
         # The host may be the slower side, and then the wall is what a step costs.
         self.recent_step_ns = max(float(median(timing.step_ns)), 1.0)
-        return bool(compiled_at)
+        return bool(compiled_at or suspended_at)
 
     def _step_at(self, boundaries_ns: tuple[int, ...], at_ns: int) -> int:
         last = len(boundaries_ns) - 2
         return self._steps_done + min(last, max(0, bisect_right(boundaries_ns, at_ns) - 1))
+
+    def _step_before(self, boundaries_ns: tuple[int, ...], at_ns: int) -> int:
+        """The step that a signal came in: its handler runs a little later, perhaps when the next step has begun."""
+        step = self._step_at(boundaries_ns, at_ns) - self._steps_done
+        earlier = max(0, step - 1)
+        lengths = [after - before for before, after in pairwise(boundaries_ns)]
+        return self._steps_done + max((earlier, step), key=lengths.__getitem__)
 
     def first_call(self, model: torch.nn.Module) -> dict[str, Any]:
         """The first step, with a copy of what it returned."""

@@ -92,13 +92,20 @@ def _run_reference(bench: Bench) -> Sequence[Loop]:
 
 
 def _run_cold(bench: Bench) -> Sequence[Loop]:
-    """What we advise to paste, on empty caches: from the first call until it is steady."""
+    """What we advise to paste, on caches that are empty but for what is loaded: from the first call until it is
+    steady."""
     model, batches = prepare(bench)
+    if bench.job.artifacts_from is not None:
+        bench.stage.name = "loading portable caches"
+        bench.channel.send(compiler.load_artifacts(bench.job.artifacts_from))
     compiled = _compile(bench, model)
     loop = Loop(bench, Arm.COMPILED, _first_step(bench, compiled, batches))
     loop.warm_up()
     loop.send_memory_peak()
     loop.run_further_calls(compiled)
+    if bench.job.artifacts_to is not None:
+        bench.stage.name = "saving portable caches"
+        bench.channel.send(compiler.save_artifacts(bench.job.artifacts_to))
     # A program that was compiled elsewhere and loaded leaves no record: only a profile can tell that it ran.
     return () if bench.signals.heard_a_program else (loop,)
 
@@ -158,6 +165,7 @@ def _first_step(bench: Bench, model: torch.nn.Module, batches: list[Batch]) -> S
 
 def _compile(bench: Bench, model: torch.nn.Module) -> torch.nn.Module:
     """The model whose calls are compiled; what is measured is what is advised."""
+    bench.stage.name, bench.stage.compiled = "torch.compile", True
     mode = bench.job.mode or Mode.DEFAULT
     compiled, wrapped = compiler.compile_model(model, None if mode is Mode.DEFAULT else mode.value)
     bench.channel.send(ModelCompiled(wrapped=wrapped))

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.spec import Arm, Job, Phase
@@ -40,6 +42,10 @@ def main() -> None:
     misbehave(script, job, channel)
     if job.phase is not Phase.PREFLIGHT:
         measure(job, channel)
+    if job.artifacts_to is not None:
+        Path(job.artifacts_to).write_bytes(b"artifacts")
+        counts = (ev.ArtifactCount("inductor", 2),)
+        channel.send(ev.ArtifactsMoved(saved=True, seconds=0.1, bytes=9, counts=counts))
     if script == "crash-afterwards":
         channel.send(ev.MeasurementDone())
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -66,10 +72,21 @@ def misbehave(script: str, job: Job, channel: Channel) -> None:
         if script == "orphans":
             subprocess.Popen(["sleep", "600"], start_new_session=True)
             subprocess.Popen(["sleep", "601"])
-        channel.send(ev.FrameStarted(compile_id="0/0", function="forward", file="model.py", line=3))
-        span = ev.CompileSpan(begins=True, stage=ev.CompileStage.KERNELS, stage_name="compile_file", compile_id="0/0")
-        channel.send(span)
+        send_compile(channel)
         time.sleep(600)
+    if script == "compile-busily":
+        send_compile(channel)
+        while True:
+            pass
+    if script == "workers-hang" and "TORCHINDUCTOR_COMPILE_THREADS" not in os.environ:
+        send_compile(channel)
+        time.sleep(600)
+    caches = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+    if script == "caches-lost" and not Path("lost").exists():
+        Path("lost").touch()
+        shutil.rmtree(caches)
+        channel.send(ev.WorkerFailed(stage="compiled steps", error_type="OSError", message="gone", fault="compiler"))
+        os._exit(1)
     if script == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if script == "segfault":
@@ -81,6 +98,13 @@ def misbehave(script: str, job: Job, channel: Channel) -> None:
         os._exit(1)
 
 
+def send_compile(channel: Channel) -> None:
+    """One that has begun."""
+    channel.send(ev.FrameStarted(compile_id="0/0", function="forward", file="model.py", line=3))
+    span = ev.CompileSpan(begins=True, stage=ev.CompileStage.KERNELS, stage_name="compile_file", compile_id="0/0")
+    channel.send(span)
+
+
 def measure(job: Job, channel: Channel) -> None:
     """A perfect machine: constant steps, one compile, pairs at a ratio of two."""
     arm = Arm.EAGER if job.phase is Phase.EAGER else Arm.COMPILED
@@ -90,8 +114,13 @@ def measure(job: Job, channel: Channel) -> None:
             inputs=(), input_batches=1,
         )
     )  # fmt: skip
+    if job.artifacts_from is not None:
+        channel.send(ev.ArtifactsMoved(saved=False, seconds=0.1, bytes=9, counts=()))
     if arm is Arm.COMPILED:
         channel.send(ev.GraphCaptured(compile_id="0/0", ops=3))
+        hit = job.artifacts_from is not None and Path(job.artifacts_from).read_bytes() == b"artifacts"
+        outcome = ev.CacheOutcome.HIT if hit else ev.CacheOutcome.MISS
+        channel.send(ev.CacheLookup(cache=ev.CacheKind.FX, outcome=outcome, compile_id="0/0"))
     send_block(channel, arm, ev.BlockRole.WARMUP, 0, (50_000_000,), compiled_at=(0,) if arm is Arm.COMPILED else ())
     first = 1
     while not channel.should_finish(0) and first < 2_000:

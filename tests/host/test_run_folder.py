@@ -11,7 +11,7 @@ import pytest
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.spec import Arm, RunSpec, parse_target
 from tcompile_tui.core.state import step_times
-from tcompile_tui.host import machine
+from tcompile_tui.host import event_log, machine
 from tcompile_tui.host.event_log import EventLog, EventTail, read_events, summarise_block
 from tcompile_tui.host.run_folder import (
     OutputLog,
@@ -97,7 +97,9 @@ def test_status_tells_running_done_died_and_elsewhere(tmp_path: Path) -> None:
 def test_a_reused_pid_is_not_taken_for_the_run(tmp_path: Path) -> None:
     own = ProcessId.own()
     assert own.is_alive
+    assert ProcessId(own.host, own.boot_id, own.pid, own.started_at).is_alive, "as older versions wrote it"
     assert not ProcessId(own.host, own.boot_id, own.pid, own.started_at - 100).is_alive
+    assert not ProcessId(own.host, own.boot_id, own.pid, own.started_at, (own.started_ticks or 0) - 100).is_alive
     assert not ProcessId(own.host, "another boot", own.pid, own.started_at).is_alive
 
 
@@ -200,3 +202,47 @@ def test_output_that_fits_is_kept_as_it_is(tmp_path: Path) -> None:
     log.write(b"\x1b[31mred\x00\xff\n")
     log.close()
     assert (tmp_path / "log.txt").read_bytes() == b"\x1b[31mred\x00\xff\n"
+
+
+# ---------------------------------------------------------------- events.jsonl of others
+
+
+def _lines(path: Path, *lines: bytes) -> Path:
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    return path
+
+
+NOTICE = ev.Notice(level=ev.Level.INFO, code="x", text="y")
+
+
+def test_a_record_longer_than_a_look_is_read_with_what_follows(tmp_path: Path) -> None:
+    long = ev.Notice(level=ev.Level.INFO, code="long", text="x" * 2_000_000)
+    path = _lines(tmp_path / "e.jsonl", ev.encode_event(long), b"#" * 3_000_000, ev.encode_event(NOTICE))
+    assert list(read_events(path)) == [long, NOTICE]
+
+
+def test_a_line_without_an_end_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_log, "MAX_PAYLOAD_BYTES", 10_000)
+    path = _lines(tmp_path / "e.jsonl", b"[" * 5_000_000, ev.encode_event(NOTICE))
+    tail = EventTail(path)
+    assert tail.read() == [NOTICE] and tail.unreadable == 1
+    assert len(tail._rest) < 10_000
+    tail.close()
+
+
+def test_a_file_of_any_size_is_read_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_log, "_MAX_READ_BYTES", 2_000)
+    path = _lines(tmp_path / "e.jsonl", *[ev.encode_event(NOTICE)] * 1_000)
+    assert 10 < len(list(read_events(path))) < 50
+
+
+def test_blocks_that_claim_endless_steps_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hundred bytes can claim a million steps."""
+    monkeypatch.setattr(event_log, "_MAX_READ_STEPS", 5_000_000)
+    claim = ev.Block(
+        arm=Arm.EAGER, role=ev.BlockRole.WARMUP, first_index=0, steps=1_000_000, step_ns=(), wall_ns=1,
+        summary_ns=(1, 1, 1, 1),
+    )  # fmt: skip
+    path = _lines(tmp_path / "e.jsonl", *[ev.encode_event(claim)] * 1_000, ev.encode_event(NOTICE))
+    events = list(read_events(path))
+    assert sum(isinstance(event, ev.Block) for event in events) == 5 and events[-1] == NOTICE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +20,7 @@ from tcompile_tui.host.event_log import EventLog, read_events
 from tcompile_tui.host.phase_runner import PhaseLimits, PhaseRunner
 from tcompile_tui.host.recorder import Recorder
 from tcompile_tui.host.stopping import StopRequest
-from tcompile_tui.host.workers import FreshStart, Worker
+from tcompile_tui.host.workers import FreshStart, Start, Worker
 
 AnyEvent = TypeVar("AnyEvent", bound=Event)
 _OUTPUT_KEPT_BYTES = 1 << 20
@@ -61,8 +61,13 @@ def run_phase(
     environment: Mapping[str, str] | None = None,
     reference_file: Path | None = None,
     accumulate: int = 1,
+    start: Callable[[Mapping[str, str]], Start] | None = None,
+    limit_s: float = _LIMIT_S,
+    artifacts_from: Path | None = None,
+    artifacts_to: Path | None = None,
 ) -> PhaseRun:
-    """Run `phase` of the model file on the CPU, with private caches; what is written goes to `folder`."""
+    """Run `phase` of the model file on the CPU, with private caches; what is written goes to `folder`. `start(private)`
+    gives another way to start the worker than a fresh interpreter: `private` are the variables of its own folders."""
     spec = RunSpec(Target(str(model), None, None), preset=Preset.SMOKE, device="cpu", accumulate=accumulate)
     resolved = resolve(spec.target, folder)
     log, output, root = EventLog(folder / "events.jsonl"), _Output(), roots.create_root()
@@ -74,18 +79,18 @@ def run_phase(
             import_root=resolved.import_root, argv=(), cache_root=str(root.path),
             warmup_budget_s=warmup_s, pair_budget_s=0.5, max_pairs=8,
             reference_file=str(reference_file) if reference_file is not None else None,
+            artifacts_from=str(artifacts_from) if artifacts_from is not None else None,
+            artifacts_to=str(artifacts_to) if artifacts_to is not None else None,
         )  # fmt: skip
-        worker = Worker(
-            FreshStart(
-                sys.executable,
-                build_worker_archive(folder / "worker.zip"),
-                secrets.token_hex(8),
-                {**os.environ, **(environment or {}), **root.environment},
-                folder,
-            ),
-            output.write,
+        fresh = FreshStart(
+            sys.executable,
+            build_worker_archive(folder / "worker.zip"),
+            secrets.token_hex(8),
+            {**os.environ, **(environment or {}), **root.environment},
+            folder,
         )
-        process = PhaseRunner(worker, job, PhaseLimits(_LIMIT_S), recorder, StopRequest()).run(list)
+        worker = Worker(start(root.environment) if start is not None else fresh, output.write)
+        process = PhaseRunner(worker, job, PhaseLimits(limit_s), recorder, StopRequest()).run(list)
     finally:
         log.close()
         root.remove()

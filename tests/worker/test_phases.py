@@ -10,7 +10,7 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Agreement, judge
 from tcompile_tui.core.spec import Arm, Mode, Phase
 
-from .driver import run_phase
+from .driver import PhaseRun, run_phase
 
 pytestmark = pytest.mark.xdist_group("torch")
 
@@ -102,13 +102,40 @@ def test_an_exception_without_a_text_is_named(tmp_path: Path) -> None:
     assert "Traceback" in failure.traceback
 
 
-def test_a_cold_compile_tells_its_frames_breaks_and_cache_misses(tmp_path: Path) -> None:
-    model = _model(
-        tmp_path,
-        "    def forward(self, x):\n        x = x.sin() + 1\n        print('here')\n        return x.cos() * 2\n",
-    )
-    run = run_phase(model, tmp_path, Phase.COLD, Mode.DEFAULT)
+@pytest.fixture(scope="module")
+def cold(tmp_path_factory: pytest.TempPathFactory) -> PhaseRun:
+    """Of a model whose graph breaks once. Its portable caches lie beside it."""
+    folder = tmp_path_factory.mktemp("cold")
+    body = "    def forward(self, x):\n        x = x.sin() + 1\n        print('here')\n        return x.cos() * 2\n"
+    run = run_phase(_model(folder, body), folder, Phase.COLD, Mode.DEFAULT, artifacts_to=folder / "artifacts")
     assert run.process.done, run.process.failure
+    return run
+
+
+def test_portable_caches_serve_a_start_on_empty_ones(tmp_path: Path, cold: PhaseRun) -> None:
+    (saved,) = cold.all_of(ev.ArtifactsMoved)
+    assert cold.process.model is not None and cold.process.model.file is not None
+    file = Path(cold.process.model.file).with_name("artifacts")
+    assert saved.saved and saved.bytes == file.stat().st_size
+    assert {count.kind: count.entries for count in saved.counts}["inductor"] == 2, "one for each side of the break"
+    run = run_phase(file.parent / "net.py", tmp_path, Phase.COLD, Mode.DEFAULT, artifacts_from=file)
+    assert run.process.done, run.process.failure
+    (loaded,) = run.all_of(ev.ArtifactsMoved)
+    assert not loaded.saved and loaded.counts == saved.counts
+    assert {lookup.outcome for lookup in run.all_of(ev.CacheLookup)} == {ev.CacheOutcome.HIT}
+
+
+def test_a_file_that_holds_no_caches_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"no caches")
+    model = _model(tmp_path, "    def forward(self, x):\n        return x\n")
+    failure = run_phase(model, tmp_path, Phase.COLD, Mode.DEFAULT, artifacts_from=tmp_path / "file").process.failure
+    assert failure is not None and f"{tmp_path / 'file'} holds no compile caches" in failure.message
+
+
+def test_a_cold_compile_tells_its_frames_breaks_and_cache_misses(cold: PhaseRun) -> None:
+    run = cold
+    assert run.process.model is not None and run.process.model.file is not None
+    model = Path(run.process.model.file)
 
     frames = run.all_of(ev.FrameStarted)
     assert (frames[0].function, frames[0].file, frames[0].line) == ("forward", str(model), _line(model, "def forward"))

@@ -12,6 +12,7 @@ from textual.content import Content
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.compile_log import CompileLog, FrameState, OpenStage
+from tcompile_tui.core.silence import silence_text
 from tcompile_tui.core.spec import Phase
 from tcompile_tui.core.state import ProcessState, RunState
 from tcompile_tui.core.units import MISSING, count, duration, plural
@@ -51,7 +52,9 @@ class CompilePanel(LivePanel):
     def _tree(self, state: RunState, now_s: float, width: int, height: int) -> list[Content]:
         process = compiling_process(state)
         log = process.compile if process is not None else CompileLog()
-        news = [self._cut(text, width, style) for text, style in _news(state, log)]
+        told = _news(state, log)
+        silence = silence_text(state, now_s)
+        news = [self._cut(text, width, style) for text, style in (*told, *([(silence, DIM)] if silence else []))]
         news = news[-_MOST_NEWS if height > 4 else -1 :] if height > 2 else []
         room = height - len(news)
         frame = log.current_frame

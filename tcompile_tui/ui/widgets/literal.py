@@ -1,24 +1,10 @@
-"""Text of others, made safe to show: no markup, no control bytes, one look in every terminal."""
+"""Text of others on the screens; what makes it safe is in core/literal.py."""
 
 from __future__ import annotations
 
-import re
+from tcompile_tui.core.literal import literal, one_line
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-_TAB_SIZE = 4
-
-
-def literal(text: str, ascii_only: bool = False) -> str:
-    """`text` without escape sequences, control characters and marks that turn the direction of writing. Line ends
-    stay, tabs become blanks."""
-    plain = _CONTROL.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n"))).expandtabs(_TAB_SIZE)
-    return plain.encode("ascii", "backslashreplace").decode("ascii") if ascii_only else plain
-
-
-def one_line(text: str, ascii_only: bool = False) -> str:
-    """`literal` text with every run of white space as one blank."""
-    return " ".join(literal(text, ascii_only).split())
+__all__ = ["literal", "one_line", "printed_lines"]
 
 
 def printed_lines(text: str) -> list[str]:
