@@ -1,0 +1,336 @@
+"""Inputs that are proposed for a model without example_inputs(): a real forward with them runs."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tcompile_tui.core.events import Event, InputsInspected, ModelInspected
+from tcompile_tui.core.inspection import Check, InputSource
+from tcompile_tui.core.spec import Job, Phase, RunSpec, Target, parse_inputs
+from tcompile_tui.worker.bench import Stage
+from tcompile_tui.worker.inputs import random_tensor
+from tcompile_tui.worker.inspecting import inspect_model
+from tcompile_tui.worker.loading import UserFile
+
+
+class Sent:
+    """Stands for the channel."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def send(self, event: Event) -> None:
+        self.events.append(event)
+
+
+def inspected(make: Any, **names: Any) -> tuple[ModelInspected, InputsInspected]:
+    """`names` are what else the user's file defines."""
+    module = ModuleType("user")
+    vars(module).update(names)
+    job = Job(
+        phase=Phase.INSPECT, mode=None, spec=RunSpec(Target("model.py", None, None)), process=1, run_start_ns=0,
+        source_path="model.py", source_module=None, qualified_name="Model", import_root=".", argv=(), cache_root="",
+        warmup_budget_s=0, pair_budget_s=0, max_pairs=0,
+    )  # fmt: skip
+    sent = Sent()
+    inspect_model(job, sent, Stage(), UserFile(module, make))  # type: ignore[arg-type]
+    facts, inputs = sent.events
+    assert isinstance(facts, ModelInspected) and isinstance(inputs, InputsInspected)
+    return facts, inputs
+
+
+def texts(inputs: InputsInspected) -> list[str]:
+    return [str(each) for each in inputs.inputs]
+
+
+def runs(make: Any, inputs: InputsInspected) -> bool:
+    """As `tcompile-tui run` would call it, on the CPU."""
+    torch.manual_seed(0)
+    specs = parse_inputs(texts(inputs))
+    args = [random_tensor(spec) for spec in specs if not spec.name]
+    with torch.no_grad():
+        make().eval()(*args, **{spec.name: random_tensor(spec) for spec in specs if spec.name})
+    return True
+
+
+class Convnet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 16, 7, stride=2)
+        self.norm = nn.BatchNorm2d(16)
+        self.head = nn.Linear(16, 10)
+
+    def forward(self, x):
+        return self.head(self.norm(self.stem(x)).relu().mean((2, 3)))
+
+
+class LeNet(nn.Module):
+    """Only one size of image fits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Sequential(
+            nn.Conv2d(1, 6, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2)
+        )
+        self.classifier = nn.Linear(16 * 5 * 5, 10)
+
+    def forward(self, image):
+        return self.classifier(self.features(image).flatten(1))
+
+
+class OddSize(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, stride=2, padding=1)
+        self.out = nn.Linear(8 * 75 * 75, 2)
+
+    def forward(self, x):
+        return self.out(self.conv(x).flatten(1))
+
+
+class Patches(nn.Module):
+    """A small vision transformer: the side follows from its positions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = nn.Conv2d(3, 32, 8, 8)
+        self.pos_embed = nn.Parameter(torch.zeros(1, 64, 32))
+        self.block = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
+
+    def forward(self, img):
+        return self.block(self.patch(img).flatten(2).transpose(1, 2) + self.pos_embed)
+
+
+class Tokens(nn.Module):
+    """A transformer with fewer places than the usual length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tok = nn.Embedding(999, 32)
+        self.pos = nn.Embedding(48, 32)
+        self.blocks = nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), 2)
+
+    def forward(self, input_ids, attention_mask=None):
+        places = torch.arange(input_ids.shape[1], device=input_ids.device)
+        return self.blocks(self.tok(input_ids) + self.pos(places))
+
+
+class Masked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.emb = nn.Embedding(500, 16)
+        self.att = nn.MultiheadAttention(16, 2, batch_first=True)
+
+    def forward(self, tokens, mask):
+        x = self.emb(tokens)
+        return self.att(x, x, x, key_padding_mask=mask)[0]
+
+
+class ArithmeticMask(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.proj = nn.Linear(24, 24)
+
+    def forward(self, hidden_states, attention_mask):
+        scores = torch.einsum("btd,bsd->bts", self.proj(hidden_states), hidden_states)
+        return (scores + (1.0 - attention_mask[:, None, :]) * -1e4).softmax(-1)
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.LSTM(12, 20, num_layers=2, batch_first=True)
+        self.out = nn.Linear(20, 3)
+
+    def forward(self, series):
+        return self.out(self.rnn(series)[0][:, -1])
+
+
+class Packed(nn.Module):
+    """Lengths must be real values: the meta device has none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.emb = nn.Embedding(77, 8)
+        self.rnn = nn.GRU(8, 8, batch_first=True)
+
+    def forward(self, words, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(self.emb(words), lengths, batch_first=True)
+        return self.rnn(packed)[1]
+
+
+class FlatMlp(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Flatten(), nn.Linear(784, 32), nn.ReLU(), nn.Linear(32, 10))
+
+    def forward(self, x):
+        return self.net(x)
+
+
+class Joined(nn.Module):
+    """Two inputs of one layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q = nn.Linear(17 + 6, 1)
+
+    def forward(self, obs, act):
+        return self.q(torch.cat([obs, act], dim=-1))
+
+
+class Bare(nn.Module):
+    """No layer at all: a parameter that is multiplied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(40, 7))
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+class Denoiser(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.time = nn.Sequential(nn.Linear(32, 16), nn.SiLU())
+        self.inp = nn.Conv2d(4, 16, 3, padding=1)
+        self.down = nn.Conv2d(16, 16, 3, stride=2, padding=1)
+        self.up = nn.ConvTranspose2d(16, 16, 4, stride=2, padding=1)
+        self.out = nn.Conv2d(32, 4, 1)
+
+    def forward(self, sample, timestep):
+        freqs = torch.arange(16, device=sample.device)
+        angles = timestep[:, None].float() * freqs[None]
+        emb = self.time(torch.cat([angles.sin(), angles.cos()], -1))[:, :, None, None]
+        first = self.inp(sample) + emb
+        return self.out(torch.cat([first, self.up(self.down(first))], 1))
+
+
+class Waves(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv1d(1, 8, 80, stride=16), nn.ReLU(), nn.Conv1d(8, 8, 3), nn.AdaptiveAvgPool1d(1))
+
+    def forward(self, audio):
+        return self.layers(audio.unsqueeze(1))
+
+
+class Volume(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv3d(2, 4, 3)
+
+    def forward(self, x):
+        return self.conv(x).mean()
+
+
+class Normed(nn.Module):
+    """Called first is what is written last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Linear(96, 96)
+        self.norm = nn.LayerNorm(36)
+
+    def forward(self, window):
+        return self.mix(self.norm(window).transpose(1, 2))
+
+
+class Ratings(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.users = nn.Embedding(30, 8)
+        self.items = nn.Embedding(40, 8)
+
+    def forward(self, user, item):
+        return (self.users(user) * self.items(item)).sum(-1)
+
+
+class Branching(nn.Module):
+    """Its way depends on values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Linear(10, 4)
+        self.b = nn.Linear(10, 4)
+
+    def forward(self, x):
+        return self.a(x) if x.mean() > 0 else self.b(x)
+
+
+class HalfBuilt(nn.Module):
+    """Its constructor asks for values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        rates = [rate.item() for rate in torch.linspace(0, 0.1, 3)]
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(14, 14), nn.Dropout(rate)) for rate in rates)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + layer(x)
+        return x
+
+
+class Starred(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(19, 2)
+
+    def forward(self, *args):
+        return self.inner(*args)
+
+
+class AllOptional(nn.Module):
+    """As language models of a well-known library are called."""
+
+    main_input_name = "input_ids"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.emb = nn.Embedding(64, 8)
+
+    def forward(self, input_ids: torch.Tensor | None = None, inputs_embeds: torch.Tensor | None = None):
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("give one of them")
+        return self.emb(input_ids) if inputs_embeds is None else inputs_embeds
+
+
+TABLE: list[tuple[Any, list[str]]] = [
+    (Convnet, ["x=float32[8,3,224,224]"]),
+    (LeNet, ["image=float32[8,1,32,32]"]),
+    (OddSize, ["x=float32[8,3,150,150]"]),
+    (Patches, ["img=float32[8,3,64,64]"]),
+    (Tokens, ["input_ids=int64[8,48]<0,999>"]),
+    (Masked, ["tokens=int64[8,128]<0,500>", "mask=bool[8,128]"]),
+    (ArithmeticMask, ["hidden_states=float32[8,128,24]", "attention_mask=int64[8,128]<0,2>"]),
+    (Recurrent, ["series=float32[8,128,12]"]),
+    (Packed, ["words=int64[8,128]<0,77>", "lengths=int64[8]<128,129>"]),
+    (FlatMlp, ["x=float32[8,784]"]),
+    (Joined, ["obs=float32[8,11]", "act=float32[8,12]"]),
+    (Bare, ["x=float32[8,40]"]),
+    (Denoiser, ["sample=float32[8,4,32,32]", "timestep=int64[8]<0,1000>"]),
+    (Waves, ["audio=float32[8,16000]"]),
+    (Volume, ["x=float32[8,2,16,64,64]"]),
+    (Normed, ["window=float32[8,96,36]"]),
+    (Ratings, ["user=int64[8]<0,30>", "item=int64[8]<0,40>"]),
+    (Branching, ["x=float32[8,10]"]),
+    (HalfBuilt, ["x=float32[8,14]"]),
+    (Starred, ["float32[8,19]"]),
+    (AllOptional, ["input_ids=int64[8,128]<0,64>"]),
+]
+
+
+@pytest.mark.parametrize(("make", "expected"), TABLE, ids=lambda value: getattr(value, "__name__", ""))
+def test_what_is_proposed_runs(make: Any, expected: list[str]) -> None:
+    _, inputs = inspected(make)
+    assert inputs.problem is None
+    assert texts(inputs) == expected
+    assert inputs.source is InputSource.PROPOSED and inputs.check is not None
+    assert runs(make, inputs)
