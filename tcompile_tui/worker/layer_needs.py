@@ -41,8 +41,8 @@ class Need:
 
 def need_of(module: nn.Module, position: int) -> Need | None:
     """What `module` asks of the tensor at `position` among its arguments; None if nothing is known."""
-    if isinstance(module, nn.MultiheadAttention):
-        features = (module.embed_dim, module.kdim, module.vdim)[min(position, 2)]
+    if isinstance(module, nn.MultiheadAttention) and position < 3:
+        features = (module.embed_dim, module.kdim, module.vdim)[position]
         return _sequence(module, features, module.batch_first)
     if isinstance(module, (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)) and position < 2:
         return _sequence(module, module.self_attn.embed_dim, module.self_attn.batch_first)

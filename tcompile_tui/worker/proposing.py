@@ -23,6 +23,7 @@ _LIMIT_S = 20.0
 _SIDES = (224, 32, 28, 64, 128, 256, 96, 299, 384, 512, 84, 48, 16, 8)
 _LENGTHS = (128, 64, 32, 16, 256, 512, 1024, 16_000, 50, 100, 10, 8)
 _NEAR = 6
+_MAX_REAL_SIZE = 256
 _POSITION_WORDS = ("pos", "time", "mask", "frame")
 
 
@@ -77,7 +78,10 @@ class Search:
     def __init__(self, model: nn.Module, device: torch.device) -> None:
         self._model = model
         self._device = device
-        self._lengths = tuple(dict.fromkeys([*_learned_lengths(model), *_LENGTHS]))
+        # For real, a size that is far too large can take all memory.
+        most = _MAX_REAL_SIZE if device.type != "meta" else max(_LENGTHS)
+        self._lengths = [size for size in dict.fromkeys([*_learned_lengths(model), *_LENGTHS]) if size <= most]
+        self._sides = [side for side in _SIDES if side <= most]
 
     def run(self, first: Proposal) -> Searched:
         """The proposal that got through most layers goes on first."""
@@ -104,16 +108,22 @@ class Search:
         return nearest[1]
 
     def _try(self, proposal: Proposal) -> Trial:
-        tensors = [random_tensor(spec).to(self._device) for spec in proposal.specs]
+        tensors = [self._tensor(spec) for spec in proposal.specs]
         named = {wanted.name: tensor for (wanted, _), tensor in zip(proposal.guesses, tensors, strict=True)}
         by_name = {wanted.name for wanted, _ in proposal.guesses if wanted.by_name}
         args = tuple(tensor for name, tensor in named.items() if name not in by_name)
         return try_forward(self._model, Batch(args, {name: named[name] for name in named if name in by_name}), named)
 
+    def _tensor(self, spec: TensorSpec) -> torch.Tensor:
+        if self._device.type == "meta":
+            return torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=self._device)
+        return random_tensor(spec)
+
     # ------------------------------------------------------------ what to try next
 
     def _others(self, proposal: Proposal, trial: Trial, refusal: Refusal) -> Iterator[Proposal]:
         """Likeliest first. Inputs that a layer has taken as they are keep their form, but for open sizes."""
+        yield _bounded(proposal, trial.bounds)
         names = [wanted.name for wanted, _ in proposal.guesses]
         suspects = [name for name in names if name in refusal.inputs and name not in trial.reached]
         if refusal.need is not None and refusal.unchanged:
@@ -126,6 +136,8 @@ class Search:
         yield from _hinted(proposal, suspects, refusal)
         for name in suspects:
             yield from self._variants(proposal, name)
+        for name in refusal.inputs & trial.reached.keys():
+            yield from _with_guesses(proposal, [name], trial.reached[name].guesses(trial.reached[name].shapes))
         yield from self._resized(proposal)
         for name in names:
             if name not in trial.reached:
@@ -136,7 +148,7 @@ class Search:
         return _with_guesses(proposal, [name], guesses_for(name, wanted.annotation, _dtype(self._model)))
 
     def _resized(self, proposal: Proposal) -> Iterator[Proposal]:
-        for dim, offered in ((SIDE, _SIDES), (LENGTH, self._lengths)):
+        for dim, offered in ((SIDE, self._sides), (LENGTH, self._lengths)):
             if proposal.uses(dim):
                 yield from (proposal.with_size(dim, size) for size in offered)
 
@@ -145,6 +157,8 @@ def first_proposal(model: nn.Module, wanted: Iterable[Wanted]) -> Proposal:
     """By names and annotations; what they leave open by the first layer that asks for something."""
     dtype = _dtype(model)
     proposal = Proposal(tuple((each, guesses_for(each.name, each.annotation, dtype)[0]) for each in wanted), FIRST_SIZES)
+    for each, guess in proposal.guesses:
+        proposal = proposal.with_guess(each.name, guess)
     need = next((need for module in model.modules() if (need := need_of(module, 0)) is not None), None)
     for each, guess in proposal.guesses:
         if need is not None and guess.how == "assumed":
@@ -196,7 +210,7 @@ def _solved_sizes(proposal: Proposal, refusal: Refusal) -> Iterator[Proposal]:
             yield proposal.with_size(SIDE, wanted)
         near = max(1, isqrt(sizes[SIDE] ** 2 * wanted // got))
         close = range(max(1, near - _NEAR), near + _NEAR + 1)
-        yield from (proposal.with_size(SIDE, size) for size in (near, *(s for s in _SIDES if s in close), *close))
+        yield from (proposal.with_size(SIDE, size) for size in (*(s for s in _SIDES if s in close), near, *close))
 
 
 def _scaled(proposal: Proposal, suspects: list[str], refusal: Refusal) -> Iterator[Proposal]:
