@@ -15,6 +15,7 @@ import click
 import tcompile_tui
 from tcompile_tui.cli_caches import caches
 from tcompile_tui.cli_doctor import doctor
+from tcompile_tui.cli_inspect import inspect
 
 if TYPE_CHECKING:
     from tcompile_tui.core.spec import RunSpec
@@ -290,7 +291,7 @@ def _request(target: str, argv: tuple[str, ...], options: dict[str, Any]) -> Run
         name=options["name"],
         folder=options["into"],
         argv=argv,
-        extra_environment=_assignments(options["environment"]),
+        extra_environment=assignments(options["environment"]),
         keep_caches=options["keep_caches"],
         cold_headers=options["cold_headers"],
         fresh=options["fresh"],
@@ -340,7 +341,8 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
     )
 
 
-def _assignments(texts: Sequence[str]) -> dict[str, str]:
+def assignments(texts: Sequence[str]) -> dict[str, str]:
+    """Read every `--env`. Raises SpecError."""
     from tcompile_tui.core.spec import SpecError
 
     pairs = [text.partition("=") for text in texts]
@@ -393,6 +395,7 @@ def _setting_text(value: Any) -> str:
 
 main.add_command(caches)
 main.add_command(doctor)
+main.add_command(inspect)
 
 
 def _fail(message: str, status: int) -> NoReturn:
