@@ -67,8 +67,8 @@ class InputsDocument(msgspec.Struct, frozen=True):
 
 
 class InspectDocument(msgspec.Struct, frozen=True):
-    """All that is known. `model` is None where it could not be built, `chosen` where the target names none; `problem` is
-    the first thing that is in the way of a run, in one line."""
+    """All that is known. `model` is None where it could not be built, `chosen` where the target names none; `problem`
+    is the first thing that is in the way of a run, in one line."""
 
     target: str
     file: str | None = None

@@ -77,7 +77,7 @@ def inspect_target(request: InspectRequest, stop: StopRequest) -> Inspected:
 
 def _unresolved(request: InspectRequest, problem: str) -> InspectDocument:
     """The target names no model, or not one: what the file holds may still help."""
-    path, candidates = request.target.path, ()
+    path, candidates = request.target.path, tuple[CandidateDocument, ...]()
     if path is not None:
         try:
             candidates = tuple(CandidateDocument.of(each) for each in find_candidates(request.cwd / path))
@@ -104,7 +104,7 @@ def _run_worker(
         runner = PhaseRunner(
             Worker(start, tail.write),
             _job(request, resolved, root, recorder),
-            PhaseLimits(limit_s=request.limit_s),
+            PhaseLimits(request.limit_s, grace_s=0.0),
             recorder,
             stop,
         )
@@ -152,9 +152,7 @@ class _Tail:
         return self._kept.decode("utf-8", "replace")
 
 
-def _problem(
-    process: ProcessState, model: ev.ModelInspected | None, inputs: ev.InputsInspected | None
-) -> str | None:
+def _problem(process: ProcessState, model: ev.ModelInspected | None, inputs: ev.InputsInspected | None) -> str | None:
     if process.failure is not None:
         return failure_text(process.failure)
     if inputs is not None:

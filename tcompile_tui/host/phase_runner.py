@@ -30,10 +30,10 @@ _DRAIN_S = 3.0
 
 @dataclass(frozen=True)
 class PhaseLimits:
-    """`limit_s` from the start of the process; at the limit the worker is asked to finish, then killed."""
+    """`limit_s` from the start of the process; at the limit the worker is asked to finish, `grace_s` later killed."""
 
     limit_s: float
-    quick_looks: bool = False
+    grace_s: float = _FINISH_GRACE_S
 
 
 class PhaseRunner:
@@ -157,7 +157,7 @@ class PhaseRunner:
         elif self._measured_at is not None and now - self._measured_at > _EXTRAS_LIMIT_S:
             self._kill(ev.Outcome.OK)
         elif self._asked_to_finish_at is not None:
-            if now - self._asked_to_finish_at > _FINISH_GRACE_S:
+            if now - self._asked_to_finish_at > self._limits.grace_s:
                 self._kill(ev.Outcome.STOPPED if self._stop.level is not Stop.NO else ev.Outcome.TIMED_OUT)
         elif self._stop.level is Stop.DECIDE_NOW or now - self._started > self._limits.limit_s:
             self._asked_to_finish_at = now

@@ -22,7 +22,7 @@ CHECKED = {
 
 def inspection_text(document: InspectDocument) -> str:
     """Facts, inputs, and the command that takes the proposal."""
-    lines = [f"{document.target}" + (f" in {document.file}" if document.file else ""), ""]
+    lines = [document.file or document.target, ""]
     lines += _candidate_lines(document)
     if document.model is not None:
         lines += _model_lines(document.model)
@@ -51,11 +51,12 @@ def _call(candidate: CandidateDocument) -> str:
 
 
 def _model_lines(model: ModelDocument) -> Iterator[str]:
-    dtypes = ", ".join(model.dtypes) or "no type"
-    text = f"{count(model.parameters)}, {size(model.parameter_bytes)} of {dtypes}"
-    yield _row("parameters", text + (f"; buffers {size(model.buffer_bytes)}" if model.buffer_bytes else ""))
-    training = size(_TRAINING_COPIES * model.parameter_bytes + model.buffer_bytes)
-    yield _row("memory", f"{training} with gradients and AdamW, without activations")
+    text = f"{count(model.parameters)}, {size(model.parameter_bytes)} of {', '.join(model.dtypes)}"
+    buffers = f"; buffers {size(model.buffer_bytes)}" if model.buffer_bytes else ""
+    yield _row("parameters", (text if model.parameters else "none") + buffers)
+    if model.parameters:
+        training = size(_TRAINING_COPIES * model.parameter_bytes + model.buffer_bytes)
+        yield _row("memory", f"{training} with gradients and AdamW, without activations")
     if set(model.devices) - {"cpu"}:
         yield _row("device", f"the model puts its own tensors on {', '.join(model.devices)}")
     loss = "the file's loss()" if model.loss else "mean square of the output"
@@ -79,7 +80,7 @@ def _input_lines(document: InspectDocument) -> Iterator[str]:
     yield _row("inputs", f"{source}, {check_text(document)}")
     longest = max(len(str(each)) for each in inputs.arguments)
     for each in inputs.arguments:
-        yield _row("", f"{str(each):<{longest}}  {each.how}".rstrip())
+        yield _row("", f"{each!s:<{longest}}  {each.how}".rstrip())
 
 
 def _row(label: str, text: str) -> str:

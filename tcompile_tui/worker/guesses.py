@@ -106,6 +106,4 @@ def _masks(dtypes: tuple[str, ...]) -> tuple[Guess, ...]:
         (BATCH, LENGTH, 1),
         (BATCH, 1, SIDE, SIDE),
     )
-    return tuple(
-        Guess(dtype, dims, _BY_NAME, 2 if dtype == "int64" else None) for dims in shapes for dtype in dtypes
-    )
+    return tuple(Guess(dtype, dims, _BY_NAME, 2 if dtype == "int64" else None) for dims in shapes for dtype in dtypes)

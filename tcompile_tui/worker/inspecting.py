@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..core.spec import Job, TensorSpec
 from .bench import Stage
 from .channel import Channel
 from .dry_run import Refusal, try_forward
-from .failures import StageError, text_of
+from .failures import StageError
 from .inputs import Batch, from_file, map_tensors, walk_tensors
 from .loading import UserFile, build_model
 from .proposing import Search, Searched, Wanted, first_proposal
@@ -101,8 +101,8 @@ def _facts(models: _Models, user: UserFile, job: Job) -> ModelInspected:
     return ModelInspected(
         class_name=type(models.meta).__name__,
         parameters=sum(elements.values()),
-        parameter_bytes=sum(tensor.numel() * tensor.element_size() for tensor in parameters),
-        buffer_bytes=sum(tensor.numel() * tensor.element_size() for tensor in models.meta.buffers()),
+        parameter_bytes=_bytes_of(parameters),
+        buffer_bytes=_bytes_of(tensor for tensor in models.meta.buffers() if not nn.parameter.is_lazy(tensor)),
         dtypes=tuple(dtype for dtype, _ in elements.most_common()),
         devices=models.devices,
         forward=tuple(_parameter(each) for each in _signature(models.meta)),
@@ -120,7 +120,7 @@ def _signature(model: nn.Module) -> list[inspect.Parameter]:
 
 def _parameter(parameter: inspect.Parameter) -> InspectedParameter:
     default = None if parameter.default is parameter.empty else _short(repr(parameter.default))
-    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**" * (parameter.kind is parameter.VAR_KEYWORD)
     annotation = _annotation(parameter)
     return InspectedParameter(
         stars + parameter.name, _short(annotation) if annotation else None, default, _is_required(parameter)
@@ -191,8 +191,11 @@ def _tried(models: _Models, batch: Batch) -> tuple[Refusal | None, Check | None]
 
 
 def _can_be_tried(models: _Models) -> bool:
-    size = sum(tensor.numel() * tensor.element_size() for tensor in _tensors(models.meta))
-    return size <= _MAX_TRIED_BYTES
+    return _bytes_of(_tensors(models.meta)) <= _MAX_TRIED_BYTES
+
+
+def _bytes_of(tensors: Iterable[torch.Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 def _described(tensor: torch.Tensor) -> str:

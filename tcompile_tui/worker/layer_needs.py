@@ -154,7 +154,9 @@ def _need(
 
 def _layer_text(module: nn.Module, size: int) -> str:
     """`Conv2d(3, 64)`."""
-    out = next((getattr(module, n) for n in ("out_channels", "out_features", "hidden_size") if hasattr(module, n)), None)
+    out = next(
+        (getattr(module, n) for n in ("out_channels", "out_features", "hidden_size") if hasattr(module, n)), None
+    )
     return f"{type(module).__name__}({size}{f', {out}' if isinstance(out, int) else ''})"
 
 

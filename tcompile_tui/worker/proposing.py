@@ -156,7 +156,9 @@ class Search:
 def first_proposal(model: nn.Module, wanted: Iterable[Wanted]) -> Proposal:
     """By names and annotations; what they leave open by the first layer that asks for something."""
     dtype = _dtype(model)
-    proposal = Proposal(tuple((each, guesses_for(each.name, each.annotation, dtype)[0]) for each in wanted), FIRST_SIZES)
+    proposal = Proposal(
+        tuple((each, guesses_for(each.name, each.annotation, dtype)[0]) for each in wanted), FIRST_SIZES
+    )
     for each, guess in proposal.guesses:
         proposal = proposal.with_guess(each.name, guess)
     need = next((need for module in model.modules() if (need := need_of(module, 0)) is not None), None)

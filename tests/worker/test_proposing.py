@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from tcompile_tui.core.events import Event, InputsInspected, ModelInspected
-from tcompile_tui.core.inspection import Check, InputSource
+from tcompile_tui.core.inspection import InputSource
 from tcompile_tui.core.spec import Job, Phase, RunSpec, Target, parse_inputs
 from tcompile_tui.worker.bench import Stage
 from tcompile_tui.worker.inputs import random_tensor
@@ -215,7 +215,9 @@ class Denoiser(nn.Module):
 class Waves(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Conv1d(1, 8, 80, stride=16), nn.ReLU(), nn.Conv1d(8, 8, 3), nn.AdaptiveAvgPool1d(1))
+        self.layers = nn.Sequential(
+            nn.Conv1d(1, 8, 80, stride=16), nn.ReLU(), nn.Conv1d(8, 8, 3), nn.AdaptiveAvgPool1d(1)
+        )
 
     def forward(self, audio):
         return self.layers(audio.unsqueeze(1))

@@ -32,6 +32,7 @@ _TITLE = "Does torch.compile pay off?"
 _TALL_LINES = 30
 _TYPING_PAUSE_S = 0.2
 _POLL_S = 0.05
+_INSPECTION = "inspection"
 # For the thread that writes the first frame, before the form is imported and keeps the interpreter busy.
 _WRITE_S = 0.01
 
@@ -66,6 +67,9 @@ class SetupScreen(CommandScreen[None]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL_LINES, "-tall")]  # noqa: RUF012
     SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
         Command("r", "run", "Run", "Start the benchmark that the form describes"),
+        Command(
+            "i", "inspect", "Inspect", "Build the model in a process of its own and propose its inputs, or stop that"
+        ),
         Command("y", "copy", "Copy", "Copy the command line to the clipboard (OSC 52)"),
         Command("h", "history", "History", "The runs that were recorded"),
         Command("x", "caches", "Caches", "What torch.compile keeps on disk, and clearing it"),
@@ -78,6 +82,7 @@ class SetupScreen(CommandScreen[None]):
 Choose the file that holds your model, then press r. Nothing of it is imported before the run starts.
 A model is an nn.Module class without required arguments, or a function that returns one (make_model).
 Inputs come from the file's example_inputs(); or write one per parameter: float32[8,3,224,224], int64[4,512]<0,50257>.
+Or press i: inputs are proposed from the first layers and a trial without values; enter in a row takes them.
 Plan is the run you mean to do: a gain only pays off if the plan is longer than the break-even.
 Tab, up and down go from field to field, left and right choose, space takes or drops a mode.
 Enter or escape leaves a text field. The line at the bottom does the same from a shell or a script."""
@@ -166,6 +171,7 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
         if self._typing is not None:
             self._typing.stop()
         self._facts = None
+        self.workers.cancel_group(self, _INSPECTION)
         self._show_command()
         if event.complete:
             self._look()
@@ -203,6 +209,38 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
 
     def _say(self, text: str) -> None:
         self.query_one(Title).update(_title_text(text))
+
+    # ------------------------------------------------------------ its inputs
+
+    def action_inspect(self) -> None:
+        """Once more stops it."""
+        fields = self._fields
+        if fields is None:
+            return
+        if any(worker.group == _INSPECTION and not worker.is_finished for worker in self.workers):
+            self.workers.cancel_group(self, _INSPECTION)
+        elif self._facts is None or self._facts.problem is not None or self._facts.chosen is None:
+            fields.complain(insist=True)
+        else:
+            self.run_worker(self._inspect(fields, fields.target), group=_INSPECTION, exclusive=True)
+
+    async def _inspect(self, fields: SetupFields, target: str) -> None:
+        """Ends with the screen, or when another target is written."""
+        from tcompile_tui.ui import inspecting
+
+        fields.inspecting("the model is built and tried ... (i stops)")
+        try:
+            document = await inspecting.inspect(target, self._cwd)
+        except inspecting.InspectError as error:
+            fields.inspecting_failed(str(error))
+            return
+        except asyncio.CancelledError:
+            fields.inspecting("")
+            raise
+        proposed = fields.show_answer(document)
+        if proposed is not None and not isinstance(self.focused, Input):
+            proposed.focus()
+        self._show_command()
 
     # ------------------------------------------------------------ the run
 
