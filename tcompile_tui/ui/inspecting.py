@@ -61,12 +61,12 @@ class Answer:
     failed: bool = False
 
 
-_CHECKED = {Check.META: "checked on the meta device", Check.CPU: "checked on the CPU"}
+_CHECKED = {Check.META: "tried on meta", Check.CPU: "tried on CPU"}
 
 
 def answer_for(document: InspectDocument, rows: Sequence[InputRow], written: Mapping[str, str]) -> Answer:
     """What to show for `document`. What a person has written stays."""
-    checked = _CHECKED[document.inputs.check] if document.inputs and document.inputs.check else "not checked"
+    checked = _CHECKED[document.inputs.check] if document.inputs and document.inputs.check else "not tried"
     if document.proposed:
         proposals = {name: each for name, each in _by_row(document, rows).items() if not written.get(name, "").strip()}
         if not proposals:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -68,12 +69,12 @@ class SetupScreen(CommandScreen[None]):
     SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
         Command("r", "run", "Run", "Start the benchmark that the form describes"),
         Command(
-            "i", "inspect", "Inspect", "Build the model in a process of its own and propose its inputs, or stop that"
+            "i", "inspect", "Input", "Build the model in a process of its own and propose its inputs, or stop that"
         ),
         Command("y", "copy", "Copy", "Copy the command line to the clipboard (OSC 52)"),
         Command("h", "history", "History", "The runs that were recorded"),
         Command("x", "caches", "Caches", "What torch.compile keeps on disk, and clearing it"),
-        Command("f", "toggle_files", "Files", "Show or hide the files"),
+        Command("f", "toggle_files", "Files", "Show or hide the files", show=False),
         Command("slash", "focus_target", "Path", "Write the path of the model"),
         Command("q,ctrl+q", "app.quit", "Quit", "Leave; a run that was started goes on"),
         Command("escape", "leave_field", "Done", "Leave the field, so that letters are keys again"),
@@ -104,7 +105,7 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
         self._fields: SetupFields | None = None
         self._facts: TargetFacts | None = None
         self._typing: Timer | None = None
-        self._run_wanted = False
+        self._wanted: Callable[[], None] | None = None  # once the file has been read
         self._launched: LaunchedRun | None = None
         self._launched_values: FormValues | None = None
         self._polling: Timer | None = None
@@ -195,8 +196,8 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
         if self._tree is not None:
             self._tree.mark(facts.path)
         self._show_command()
-        if self._run_wanted:
-            self.action_run()
+        if self._wanted is not None:
+            self._wanted()
 
     def _show_command(self) -> None:
         if self._fields is None:
@@ -210,11 +211,18 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
     def _say(self, text: str) -> None:
         self.query_one(Title).update(_title_text(text))
 
+    def _ready_for(self, action: Callable[[], None]) -> SetupFields | None:
+        """The form; None if the file has yet to be read, after which `action` is called again."""
+        fields = self._fields
+        is_ready = fields is not None and (self._facts is not None or fields.target == "")
+        self._wanted = None if is_ready else action
+        return fields if is_ready else None
+
     # ------------------------------------------------------------ its inputs
 
     def action_inspect(self) -> None:
         """Once more stops it."""
-        fields = self._fields
+        fields = self._ready_for(self.action_inspect)
         if fields is None:
             return
         if any(worker.group == _INSPECTION and not worker.is_finished for worker in self.workers):
@@ -228,7 +236,7 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
         """Ends with the screen, or when another target is written."""
         from tcompile_tui.ui import inspecting
 
-        fields.inspecting("the model is built and tried ... (i stops)")
+        fields.inspecting("trying the model ... (i stops it)")
         try:
             document = await inspecting.inspect(target, self._cwd)
         except inspecting.InspectError as error:
@@ -247,10 +255,9 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
     def action_run(self) -> None:
         if self._launched is not None:
             return
-        fields = self._fields
-        self._run_wanted = fields is None or (self._facts is None and fields.target != "")
-        if fields is None or self._run_wanted:
-            return  # comes back when the file has been read
+        fields = self._ready_for(self.action_run)
+        if fields is None:
+            return
         checked = fields.checked
         if checked.spec is None or not checked.can_run:
             fields.complain(insist=True)

@@ -76,33 +76,34 @@ class InputRows(Vertical):
             field.line.placeholder = self._placeholder(row)
         return next((f.line for r, f in zip(self._rows, self._fields, strict=True) if r.name in self._proposals), None)
 
-    def offers(self, line: Widget) -> bool:
-        """Is a proposal to be taken in this line?"""
-        return any(
-            field.line is line and row.name in self._proposals and not field.line.value
-            for row, field in zip(self._rows, self._fields, strict=True)
-        )
+    def offer_in(self, line: Widget) -> RowProposal | None:
+        """The proposal that can be taken in this line, where nothing is written yet."""
+        for row, field in zip(self._rows, self._fields, strict=True):
+            if field.line is line and not field.line.value:
+                return self._proposals.get(row.name)
+        return None
 
     @property
     def offered(self) -> set[str]:
         """Keys of the rows that a proposal waits in."""
-        return {row.key for row, field in zip(self._rows, self._fields, strict=True) if self.offers(field.line)}
+        return {row.key for row, field in zip(self._rows, self._fields, strict=True) if self.offer_in(field.line)}
 
     @on(Input.Submitted)
     def _take(self, event: Input.Submitted) -> None:
         """They were checked together, so all are taken, but for rows that something else is written in."""
-        if not self.offers(event.input):
+        if self.offer_in(event.input) is None:
             return
-        for row, field in zip(self._rows, self._fields, strict=True):
-            if self.offers(field.line):
-                field.line.value = self._proposals[row.name].text
+        for field in self._fields:
+            proposal = self.offer_in(field.line)
+            if proposal is not None:
+                field.line.value = proposal.text
         self._proposals = {}
         self.say("as proposed")
 
     def _placeholder(self, row: InputRow) -> str:
         proposal = self._proposals.get(row.name)
         if proposal is not None:
-            return one_line(f"proposed: {proposal.text}  {proposal.how}")
+            return one_line(f"proposed: {proposal.text}")
         return f"{'e.g.' if row.required else 'optional:'} {row.example}"
 
     def _field(self, row: InputRow, rows: tuple[InputRow, ...], text: str) -> Field:

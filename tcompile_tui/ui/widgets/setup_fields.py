@@ -27,8 +27,8 @@ from tcompile_tui.ui.widgets.target_field import TargetInput, TargetSuggester
 
 _ORIGIN_COLUMNS = 20
 _PLAN_COLUMNS = 12
-_TAKE = "enter takes the proposal"
-_NOT_TAKEN = f"needed: {_TAKE}"
+_TAKE = "enter takes it"
+_NOT_TAKEN = f"only proposed so far: {_TAKE}"
 
 
 class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
@@ -268,10 +268,13 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         widget = event.widget
+        offer = self._inputs.offer_in(widget)
         if isinstance(widget, Choices):
             self.border_subtitle = _escaped(widget.detail)
+        elif offer is not None:
+            self.border_subtitle = _escaped(one_line(f"{offer.how}: {_TAKE}"))
         else:
-            self.border_subtitle = _TAKE if self._inputs.offers(widget) else _hint(widget.id or "")
+            self.border_subtitle = _hint(widget.id or "")
 
     def on_descendant_blur(self) -> None:
         self.border_subtitle = ""
