@@ -27,6 +27,7 @@ _META = torch.device("meta")
 _CPU = torch.device("cpu")
 # A model that needs values is tried for real, if that does not take all memory.
 _MAX_TRIED_BYTES = 4 << 30
+_BESIDE_MAIN = ("decoder_input_ids", "pixel_values")
 _NO_TENSOR = {"int", "float", "bool", "str", "dict", "list", "bytes"}
 _NO_TENSOR_OF = ("list[", "tuple[", "dict[", "sequence[", "mapping[", "iterable[", "callable")
 
@@ -248,7 +249,7 @@ def _no_proposal(why: str) -> InputsInspected:
 
 def _choices(model: nn.Module, parameters: list[inspect.Parameter]) -> Iterator[tuple[Wanted, ...]]:
     """Which parameters to give: those without default; where none has to be given, the model's main one, alone and
-    with its counterpart of the decoder."""
+    with what language models of two parts take beside it."""
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
     make: Callable[[inspect.Parameter], Wanted] = lambda p: Wanted(p.name, _annotation(p), p.kind not in by_place)  # noqa: E731
@@ -262,9 +263,9 @@ def _choices(model: nn.Module, parameters: list[inspect.Parameter]) -> Iterator[
     if main is None:
         return
     yield (make(main),)
-    counterpart = named.get(f"decoder_{main.name}")
-    if counterpart is not None:
-        yield make(main), make(counterpart)
+    for other in _BESIDE_MAIN:
+        if other in named and other != main.name:
+            yield make(main), make(named[other])
 
 
 def _may_be_tensor(parameter: inspect.Parameter) -> bool:

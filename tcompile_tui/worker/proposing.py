@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
@@ -19,7 +20,7 @@ from .inputs import Batch, random_tensor
 from .layer_needs import need_of
 
 _MAX_TRIALS = 400
-_LIMIT_S = 20.0
+_LIMIT_S = 12.0
 _SIDES = (224, 32, 28, 64, 128, 256, 96, 299, 384, 512, 84, 48, 16, 8)
 _LENGTHS = (128, 64, 32, 16, 256, 512, 1024, 16_000, 50, 100, 10, 8)
 _NEAR = 6
@@ -129,6 +130,7 @@ class Search:
         if refusal.need is not None and refusal.unchanged:
             yield from _with_guesses(proposal, refusal.inputs, refusal.need.guesses(refusal.need.shapes))
         yield from _solved_sizes(proposal, refusal)
+        yield from _mentioned_sizes(proposal, refusal)
         if refusal.need is not None:
             yield from _scaled(proposal, suspects, refusal)
             shapes = (*refusal.need.shapes, *refusal.need.before)
@@ -198,6 +200,8 @@ def _with_guesses(proposal: Proposal, names: Iterable[str], guesses: Iterable[Gu
 def _solved_sizes(proposal: Proposal, refusal: Refusal) -> Iterator[Proposal]:
     """Open sizes that would give the features which the layer wants: one is the size itself, or stands in a product
     with others, as behind a flatten. Strides and paddings make that inexact, so its neighbours follow."""
+    if refusal.need is not None and refusal.need.high is not None and not refusal.inputs:
+        yield proposal.with_size(LENGTH, refusal.need.high)  # all the places that there are
     wanted = dict(refusal.need.sizes).get(-1) if refusal.need is not None else None
     if not refusal.shape or wanted is None or refusal.shape[-1] == 0:
         return
@@ -213,6 +217,14 @@ def _solved_sizes(proposal: Proposal, refusal: Refusal) -> Iterator[Proposal]:
         near = max(1, isqrt(sizes[SIDE] ** 2 * wanted // got))
         close = range(max(1, near - _NEAR), near + _NEAR + 1)
         yield from (proposal.with_size(SIDE, size) for size in (*(s for s in _SIDES if s in close), near, *close))
+
+
+def _mentioned_sizes(proposal: Proposal, refusal: Refusal) -> Iterator[Proposal]:
+    """Models that check their inputs say what they expect."""
+    if refusal.need is not None:
+        return
+    for number in dict.fromkeys(map(int, re.findall(r"\b[1-9]\d{0,4}\b", refusal.text))):
+        yield from (proposal.with_size(dim, number) for dim in (LENGTH, SIDE) if proposal.uses(dim))
 
 
 def _scaled(proposal: Proposal, suspects: list[str], refusal: Refusal) -> Iterator[Proposal]:

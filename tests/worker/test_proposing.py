@@ -304,6 +304,32 @@ class AllOptional(nn.Module):
         return self.emb(input_ids) if inputs_embeds is None else inputs_embeds
 
 
+class Particular(nn.Module):
+    """Says which size it expects."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(80, 8, 3)
+
+    def forward(self, input_features):
+        if input_features.shape[-1] != 3000:
+            raise ValueError(f"expected mel features of length 3000, found {input_features.shape[-1]}: pad them")
+        return self.conv(input_features)
+
+
+class TwoParts(nn.Module):
+    """An encoder and a decoder, neither of which is required by its signature."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.emb = nn.Embedding(64, 8)
+
+    def forward(self, input_ids=None, decoder_input_ids=None):
+        if decoder_input_ids is None:
+            raise ValueError("You have to specify decoder_input_ids")
+        return self.emb(input_ids).sum() + self.emb(decoder_input_ids)
+
+
 TABLE: list[tuple[Any, list[str]]] = [
     (Convnet, ["x=float32[8,3,224,224]"]),
     (LeNet, ["image=float32[8,1,32,32]"]),
@@ -325,6 +351,8 @@ TABLE: list[tuple[Any, list[str]]] = [
     (Branching, ["x=float32[8,10]"]),
     (HalfBuilt, ["x=float32[8,14]"]),
     (Starred, ["float32[8,19]"]),
+    (Particular, ["input_features=float32[8,80,3000]"]),
+    (TwoParts, ["input_ids=int64[8,128]<0,64>", "decoder_input_ids=int64[8,128]<0,64>"]),
     (AllOptional, ["input_ids=int64[8,128]<0,64>"]),
 ]
 
