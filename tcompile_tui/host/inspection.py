@@ -60,7 +60,8 @@ def inspect_target(request: InspectRequest, stop: StopRequest) -> Inspected:
     with tempfile.TemporaryDirectory(prefix="tcompile-tui-") as folder:
         process, found, output = _run_worker(request, resolved, interpreter, Path(folder), stop)
     model = next((event for event in found if isinstance(event, ev.ModelInspected)), None)
-    inputs = next((event for event in found if isinstance(event, ev.InputsInspected)), None)
+    # Once more when they have also been tried for real.
+    inputs = next((event for event in reversed(found) if isinstance(event, ev.InputsInspected)), None)
     document = InspectDocument(
         target=str(request.target),
         file=resolved.path,

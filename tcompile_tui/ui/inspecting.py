@@ -71,7 +71,8 @@ def answer_for(document: InspectDocument, rows: Sequence[InputRow], written: Map
         proposals = {name: each for name, each in _by_row(document, rows).items() if not written.get(name, "").strip()}
         if not proposals:
             return Answer("all inputs are written: nothing to propose", {})
-        return Answer(f"proposed, {checked}: enter takes it", proposals)
+        but = f"proposed, but {document.problem}" if document.problem is not None else None
+        return Answer(but or f"proposed, {checked}: enter takes it", proposals)
     if document.inputs is not None and document.inputs.source is InputSource.FILE and document.problem is None:
         given = ", ".join(map(str, document.inputs.arguments))
         return Answer(f"from example_inputs(): {given}; {checked}", {})

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import nn
@@ -19,82 +17,35 @@ from .bench import Stage
 from .channel import Channel
 from .dry_run import Refusal, try_forward
 from .failures import StageError
+from .guesses import BATCH
 from .inputs import Batch, from_file, map_tensors, walk_tensors
-from .loading import UserFile, build_model
-from .proposing import Search, Searched, Wanted, first_proposal
+from .loading import UserFile
+from .proposing import Proposal, Search, Searched, Wanted, first_proposal
+from .without_values import CPU, META, Models, bytes_of
 
-_META = torch.device("meta")
-_CPU = torch.device("cpu")
-# A model that needs values is tried for real, if that does not take all memory.
-_MAX_TRIED_BYTES = 4 << 30
+# What the meta device did not refuse is also tried for real, if that takes seconds.
+_SMALL_BYTES = 256 << 20
+_FEW = 2
 _BESIDE_MAIN = ("decoder_input_ids", "pixel_values")
 _NO_TENSOR = {"int", "float", "bool", "str", "dict", "list", "bytes"}
 _NO_TENSOR_OF = ("list[", "tuple[", "dict[", "sequence[", "mapping[", "iterable[", "callable")
 
 
 def inspect_model(job: Job, channel: Channel, stage: Stage, user: UserFile) -> None:
-    """Send what the model is as soon as it is known, then its inputs: a forward may hang."""
+    """Send what the model is as soon as it is known, then its inputs, perhaps again when they are surer: a forward may
+    hang."""
     stage.name = "build"
-    models = _Models(user, job)
+    models = Models(user, job)
     channel.send(_facts(models, user, job))
     stage.name = "inputs"
-    channel.send(_inputs_of(models, user, job))
-
-
-class _Models:
-    """The model without values, which costs neither time nor memory, and for real where that does not do."""
-
-    def __init__(self, user: UserFile, job: Job) -> None:
-        self._user = user
-        self._job = job
-        self._real: nn.Module | None = None
-        self.meta = self._in_mode(self._built_on_meta() or _on_meta(self.real))
-
-    @property
-    def real(self) -> nn.Module:
-        if self._real is None:
-            self._real = self._in_mode(build_model(self._user, self._job))
-        return self._real
-
-    @property
-    def devices(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(str(tensor.device) for tensor in _tensors(self._real))) if self._real else ()
-
-    def _built_on_meta(self) -> nn.Module | None:
-        """None for a constructor that asks for values, or loads them from somewhere."""
-        if isinstance(self._user.entry, nn.Module):
-            return None
-        try:
-            with _META:
-                model = build_model(self._user, self._job)
-        except StageError:
-            raise
-        except Exception:
-            return None
-        return model if all(tensor.device == _META for tensor in _tensors(model)) else None
-
-    def _in_mode(self, model: nn.Module) -> nn.Module:
-        return model.train(self._user.training_mode(self._user.task(self._job.spec.task)))
-
-
-def _on_meta(model: nn.Module) -> nn.Module:
-    """A copy that holds no values. Tensors that belong to no module stay what they are."""
-    memo: dict[int, Any] = {}
-    for tensor in _tensors(model):
-        empty = torch.empty_like(tensor, device=_META)
-        is_parameter = isinstance(tensor, nn.Parameter)
-        memo[id(tensor)] = nn.Parameter(empty, requires_grad=tensor.requires_grad) if is_parameter else empty
-    return copy.deepcopy(model, memo)
-
-
-def _tensors(model: nn.Module) -> list[torch.Tensor]:
-    return [tensor for tensor in (*model.parameters(), *model.buffers()) if not nn.parameter.is_lazy(tensor)]
+    for inputs in _inputs_of(models, user, job):
+        channel.send(inputs)
 
 
 # ---------------------------------------------------------------- the model
 
 
-def _facts(models: _Models, user: UserFile, job: Job) -> ModelInspected:
+def _facts(models: Models, user: UserFile, job: Job) -> ModelInspected:
     parameters = [tensor for tensor in models.meta.parameters() if not nn.parameter.is_lazy(tensor)]
     elements: Counter[str] = Counter()
     for parameter in parameters:
@@ -102,8 +53,8 @@ def _facts(models: _Models, user: UserFile, job: Job) -> ModelInspected:
     return ModelInspected(
         class_name=type(models.meta).__name__,
         parameters=sum(elements.values()),
-        parameter_bytes=_bytes_of(parameters),
-        buffer_bytes=_bytes_of(tensor for tensor in models.meta.buffers() if not nn.parameter.is_lazy(tensor)),
+        parameter_bytes=bytes_of(parameters),
+        buffer_bytes=bytes_of(tensor for tensor in models.meta.buffers() if not nn.parameter.is_lazy(tensor)),
         dtypes=tuple(dtype for dtype, _ in elements.most_common()),
         devices=models.devices,
         forward=tuple(_parameter(each) for each in _signature(models.meta)),
@@ -151,18 +102,22 @@ def _name_of(dtype: torch.dtype) -> str:
 # ---------------------------------------------------------------- its inputs
 
 
-def _inputs_of(models: _Models, user: UserFile, job: Job) -> InputsInspected:
+def _inputs_of(models: Models, user: UserFile, job: Job) -> Iterator[InputsInspected]:
+    """What is known, then what is known better."""
     problem = None
     if user.hook("example_inputs") is not None:
         try:
-            return _given(models, from_file(user, models.meta, job.spec))
+            given = from_file(user, models.meta, job.spec)
         except StageError as error:
             problem = str(error)
-    proposed = _proposed(models)
-    return replace(proposed, problem=proposed.problem or problem)
+        else:
+            yield _given(models, given)
+            return
+    for proposed in _proposed(models):
+        yield replace(proposed, problem=proposed.problem or problem)
 
 
-def _given(models: _Models, batch: Batch) -> InputsInspected:
+def _given(models: Models, batch: Batch) -> InputsInspected:
     """What the file gives, tried."""
     refusal, check = _tried(models, batch)
     named = [("", value) for value in batch.args] + list(batch.kwargs.items())
@@ -177,9 +132,9 @@ def _given(models: _Models, batch: Batch) -> InputsInspected:
     return InputsInspected(source=InputSource.FILE, inputs=found, check=check, problem=problem)
 
 
-def _tried(models: _Models, batch: Batch) -> tuple[Refusal | None, Check | None]:
-    for check, device in ((Check.META, _META), (Check.CPU, _CPU)):
-        if check is Check.CPU and not _can_be_tried(models):
+def _tried(models: Models, batch: Batch) -> tuple[Refusal | None, Check | None]:
+    for check, device in ((Check.META, META), (Check.CPU, CPU)):
+        if check is Check.CPU and not models.may_be_real:
             return None, None
         model = models.meta if check is Check.META else models.real
         placed = Batch(*(map_tensors(part, lambda t: t.detach().to(device)) for part in (batch.args, batch.kwargs)))  # noqa: B023
@@ -191,14 +146,6 @@ def _tried(models: _Models, batch: Batch) -> tuple[Refusal | None, Check | None]
     raise AssertionError("the second try is the last")
 
 
-def _can_be_tried(models: _Models) -> bool:
-    return _bytes_of(_tensors(models.meta)) <= _MAX_TRIED_BYTES
-
-
-def _bytes_of(tensors: Iterable[torch.Tensor]) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-
-
 def _described(tensor: torch.Tensor) -> str:
     """Of integers also the range that is seen in them."""
     spec = TensorSpec(_name_of(tensor.dtype), tuple(tensor.shape))
@@ -207,25 +154,28 @@ def _described(tensor: torch.Tensor) -> str:
     return str(spec)
 
 
-def _proposed(models: _Models) -> InputsInspected:
-    parameters = _signature(models.meta)
-    unfit = next((each for each in parameters if _is_required(each) and not _may_be_tensor(each)), None)
-    if unfit is not None:
-        return _no_proposal(f"forward needs {unfit.name}: {_annotation(unfit)}, which is no tensor")
-    if not parameters:
-        return _no_proposal("forward takes no input")
-    searched: tuple[Searched, Check] | None = None
-    for wanted in _choices(models.meta, parameters):
-        searched = _searched(models, wanted)
-        if searched[0].refusal is None:
-            break
-    if searched is None:
-        return _no_proposal("forward takes no tensor")
-    (proposal, refusal), check = (searched[0].proposal, searched[0].refusal), searched[1]
-    if refusal is not None:
-        nearest = ", ".join(map(str, proposal.specs))
-        why = " ".join(refusal.text.split())[:160]
-        return _no_proposal(f"found none that fits; the nearest, {nearest}, fails: {why}")
+def _proposed(models: Models) -> Iterator[InputsInspected]:
+    try:
+        proposal, check = _search(models)
+    except StageError as error:
+        problem = f"{error}: add `def example_inputs():` to the file"
+        yield InputsInspected(source=InputSource.PROPOSED, inputs=(), check=None, problem=problem)
+        return
+    yield _record(proposal, check)
+    if check is Check.META and models.parameter_bytes <= _SMALL_BYTES:
+        yield _tried_for_real(models, proposal)
+
+
+def _tried_for_real(models: Models, proposal: Proposal) -> InputsInspected:
+    """Without values nobody sees an index that is out of range. A small batch shows it as well."""
+    searched = Search(models.real, CPU).run(proposal.with_size(BATCH, _FEW))
+    if searched.refusal is not None:
+        problem = f"a forward on the CPU fails with them: {_line(searched.refusal)}"
+        return replace(_record(proposal, Check.META), problem=problem)
+    return _record(searched.proposal.with_size(BATCH, proposal.sizes[BATCH]), Check.CPU)
+
+
+def _record(proposal: Proposal, check: Check) -> InputsInspected:
     inputs = tuple(
         InspectedInput(spec.name or "", str(replace(spec, name=None)), guess.how)
         for spec, (_, guess) in zip(proposal.specs, proposal.guesses, strict=True)
@@ -233,18 +183,33 @@ def _proposed(models: _Models) -> InputsInspected:
     return InputsInspected(source=InputSource.PROPOSED, inputs=inputs, check=check)
 
 
-def _searched(models: _Models, wanted: tuple[Wanted, ...]) -> tuple[Searched, Check]:
-    on_meta = Search(models.meta, _META).run(first_proposal(models.meta, wanted))
+def _search(models: Models) -> tuple[Proposal, Check]:
+    """Inputs that run, and how they were tried. Raises StageError with the reason why there are none."""
+    parameters = _signature(models.meta)
+    unfit = next((each for each in parameters if _is_required(each) and not _may_be_tensor(each)), None)
+    if unfit is not None:
+        raise StageError(f"forward needs {unfit.name}: {_annotation(unfit)}, which is no tensor")
+    nearest: Searched | None = None
+    for wanted in _choices(models.meta, parameters):
+        nearest, check = _search_for(models, wanted)
+        if nearest.refusal is None:
+            return nearest.proposal, check
+    if nearest is None or nearest.refusal is None:
+        raise StageError("forward takes no tensor")
+    specs = ", ".join(map(str, nearest.proposal.specs))
+    raise StageError(f"found none that fits; the nearest, {specs}, fails: {_line(nearest.refusal)}")
+
+
+def _search_for(models: Models, wanted: tuple[Wanted, ...]) -> tuple[Searched, Check]:
+    on_meta = Search(models.meta, META).run(first_proposal(models.meta, wanted))
     needs_values = on_meta.refusal is not None and on_meta.refusal.without_values
-    if not needs_values or not _can_be_tried(models):
+    if not needs_values or not models.may_be_real:
         return on_meta, Check.META
-    return Search(models.real, _CPU).run(on_meta.proposal), Check.CPU
+    return Search(models.real, CPU).run(on_meta.proposal), Check.CPU
 
 
-def _no_proposal(why: str) -> InputsInspected:
-    return InputsInspected(
-        source=InputSource.PROPOSED, inputs=(), check=None, problem=f"{why}: add `def example_inputs():` to the file"
-    )
+def _line(refusal: Refusal) -> str:
+    return " ".join(refusal.text.split())[:160]
 
 
 def _choices(model: nn.Module, parameters: list[inspect.Parameter]) -> Iterator[tuple[Wanted, ...]]:

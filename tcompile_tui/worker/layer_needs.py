@@ -58,7 +58,7 @@ def _need_of_first(module: nn.Module) -> Need | None:
         return _convolution(module)
     if isinstance(module, nn.Linear):
         return _features(module, module.in_features)
-    if isinstance(module, (nn.Embedding, nn.EmbeddingBag)):
+    if isinstance(module, nn.EmbeddingBag) or (isinstance(module, nn.Embedding) and _looks_up(module)):
         return _vocabulary(module)
     if isinstance(module, nn.RNNBase):
         return _recurrent(module)
@@ -101,6 +101,11 @@ def _features(module: nn.Module, features: int) -> Need | None:
 def _vocabulary(module: nn.Embedding | nn.EmbeddingBag) -> Need:
     text = f"{type(module).__name__}({module.num_embeddings}, {module.embedding_dim})"
     return Need(text, "int64", ((BATCH, LENGTH), (BATCH,)), ((BATCH, LENGTH, LENGTH),), high=module.num_embeddings)
+
+
+def _looks_up(module: nn.Embedding) -> bool:
+    """Tables of positions are often embeddings that use only the shape of what they are called with."""
+    return type(module).forward is nn.Embedding.forward
 
 
 def _recurrent(module: nn.RNNBase) -> Need:

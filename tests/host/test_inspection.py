@@ -40,7 +40,7 @@ def test_a_model_is_built_and_tried_in_a_worker(tmp_path: Path) -> None:
     assert document.problem is None and document.chosen == "Net"
     assert document.model is not None and document.model.parameters == 3 * 16 * 9 + 16
     assert document.inputs is not None
-    assert (document.inputs.source, document.inputs.check) == (InputSource.PROPOSED, Check.META)
+    assert (document.inputs.source, document.inputs.check) == (InputSource.PROPOSED, Check.CPU)
     assert [str(each) for each in document.proposed] == ["x=float32[8,3,224,224]"]
     assert "inputs_inspected" in found.output_tail
     assert decode_inspection(encode_inspection(document)) == document

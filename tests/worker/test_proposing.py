@@ -12,6 +12,7 @@ from torch import nn
 from tcompile_tui.core.events import Event, InputsInspected, ModelInspected
 from tcompile_tui.core.inspection import Check, InputSource
 from tcompile_tui.core.spec import Job, Phase, RunSpec, Target, Task, parse_inputs
+from tcompile_tui.worker import inspecting
 from tcompile_tui.worker.bench import Stage
 from tcompile_tui.worker.inputs import random_tensor
 from tcompile_tui.worker.inspecting import inspect_model
@@ -39,7 +40,7 @@ def inspected(make: Any, **names: Any) -> tuple[ModelInspected, InputsInspected]
     )  # fmt: skip
     sent = Sent()
     inspect_model(job, sent, Stage(), UserFile(module, make))  # type: ignore[arg-type]
-    facts, inputs = sent.events
+    facts, *_, inputs = sent.events
     assert isinstance(facts, ModelInspected) and isinstance(inputs, InputsInspected)
     return facts, inputs
 
@@ -369,8 +370,29 @@ def test_what_is_proposed_runs(make: Any, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("make", "check"), [(Convnet, Check.META), (Tokens, Check.META), (Packed, Check.CPU), (Branching, Check.CPU)]
 )
-def test_the_meta_device_is_left_only_where_values_are_needed(make: Any, check: Check) -> None:
+def test_a_large_model_gets_values_only_where_it_needs_them(
+    make: Any, check: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspecting, "_SMALL_BYTES", 0)
     assert inspected(make)[1].check is check
+
+
+class Places(nn.Module):
+    """Looks positions up by numbers that it makes itself: without values nobody sees that there are too few."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tok = nn.Embedding(90, 16)
+        self.table = nn.Parameter(torch.zeros(50, 16))
+
+    def forward(self, ids):
+        return self.tok(ids) + self.table[torch.arange(ids.shape[1]).expand(ids.shape)]
+
+
+def test_a_small_model_is_tried_for_real() -> None:
+    _, inputs = inspected(Places)
+    assert texts(inputs) == ["ids=int64[8,50]<0,90>"]
+    assert inputs.check is Check.CPU
 
 
 def test_how_it_was_found_is_said() -> None:
