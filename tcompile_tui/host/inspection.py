@@ -21,7 +21,7 @@ from tcompile_tui.host.event_log import EventLog, read_events
 from tcompile_tui.host.interpreter import Interpreter, find_interpreter
 from tcompile_tui.host.phase_runner import PhaseLimits, PhaseRunner
 from tcompile_tui.host.recorder import Recorder
-from tcompile_tui.host.stopping import StopRequest
+from tcompile_tui.host.stopping import Stop, StopRequest
 from tcompile_tui.host.workers import FreshStart, Worker
 
 DEFAULT_LIMIT_S = 60.0
@@ -109,11 +109,23 @@ def _run_worker(
             recorder,
             stop,
         )
-        process = runner.run(list)
+        process = runner.run(_watch_parent(stop))
     finally:
         log.close()
         root.remove()
     return process, list(read_events(folder / "events.jsonl")), tail.text
+
+
+def _watch_parent(stop: StopRequest) -> Callable[[], list[ev.Event]]:
+    """An answer that nobody waits for any more is not worth the work."""
+    parent = os.getppid()
+
+    def look() -> list[ev.Event]:
+        if os.getppid() != parent:
+            stop.raise_to(Stop.ABANDON)
+        return []
+
+    return look
 
 
 def _environment(request: InspectRequest, interpreter: Interpreter, root: roots.PrivateRoot) -> dict[str, str]:

@@ -25,17 +25,18 @@ class Models:
         self._user = user
         self._job = job
         self._real: nn.Module | None = None
-        self.meta = self._in_mode(self._built_on_meta() or _on_meta(self.real))
+        self.devices: tuple[str, ...] = ()
+        built = self._built_on_meta()
+        self.meta = self._in_mode(built if built is not None else _on_meta(self.real))
 
     @property
     def real(self) -> nn.Module:
+        """On the CPU, wherever it puts itself."""
         if self._real is None:
-            self._real = self._in_mode(build_model(self._user, self._job))
+            model = self._in_mode(build_model(self._user, self._job))
+            self.devices = tuple(dict.fromkeys(str(tensor.device) for tensor in _tensors(model)))
+            self._real = model.to(CPU)
         return self._real
-
-    @property
-    def devices(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(str(tensor.device) for tensor in _tensors(self._real))) if self._real else ()
 
     @property
     def parameter_bytes(self) -> int:

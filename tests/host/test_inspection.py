@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tcompile_tui.core.inspect_json import InspectDocument, decode_inspection, encode_inspection
 from tcompile_tui.core.inspection import Check, InputSource
 from tcompile_tui.core.spec import parse_target
+from tcompile_tui.host import inspection
 from tcompile_tui.host.inspection import Inspected, InspectRequest, inspect_target
 from tcompile_tui.host.stopping import Stop, StopRequest
 from tcompile_tui.report.inspection import inspection_text
@@ -76,6 +78,13 @@ def test_it_stops_on_request(tmp_path: Path) -> None:
     stop = StopRequest()
     stop.raise_to(Stop.ABANDON)
     problem = inspected(tmp_path, NET, stop).document.problem
+    assert problem is not None and problem.endswith("stopped on request")
+
+
+def test_it_stops_when_whoever_asked_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parents = iter([os.getppid()])
+    monkeypatch.setattr(inspection.os, "getppid", lambda: next(parents, 1))
+    problem = inspected(tmp_path, "import time; time.sleep(1000)\n" + NET).document.problem
     assert problem is not None and problem.endswith("stopped on request")
 
 
