@@ -55,7 +55,12 @@ def try_forward(model: nn.Module, batch: Batch, named: Mapping[str, torch.Tensor
     Exception."""
     trial, origins = Trial(), _Origins(named)
     watcher = _Watcher(trial, origins, named)
-    handles = [module.register_forward_pre_hook(watcher, with_kwargs=True) for module in model.modules()]
+    # In front: lazy layers take their sizes from what they are called with first.
+    handles = [
+        module.register_forward_pre_hook(watcher, prepend=True, with_kwargs=True)
+        for module in model.modules()
+        if not isinstance(module, torch.jit.ScriptModule)
+    ]
     try:
         with origins:
             model(*batch.args, **batch.kwargs)

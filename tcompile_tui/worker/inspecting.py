@@ -223,7 +223,8 @@ def _choices(model: nn.Module, parameters: list[inspect.Parameter]) -> Iterator[
         yield required
         return
     named = {parameter.name: parameter for parameter in parameters if parameter.kind not in variadic}
-    first = next((each for each in parameters if each.kind in by_place or _may_be_tensor(each)), None)
+    offered = (each for each in parameters if each.kind is not each.VAR_KEYWORD)
+    first = next((each for each in offered if each.kind in by_place or _may_be_tensor(each)), None)
     main = named.get(getattr(model, "main_input_name", ""), first)
     if main is None:
         return

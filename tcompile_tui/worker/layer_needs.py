@@ -71,17 +71,17 @@ def _need_of_first(module: nn.Module) -> Need | None:
     return None
 
 
-def _convolution(module: nn.modules.conv._ConvNd) -> Need | None:
-    spatial, channels = len(module.kernel_size), module.in_channels
-    if channels == 0:  # a lazy one
-        return None
+def _convolution(module: nn.modules.conv._ConvNd) -> Need:
+    """A lazy one takes any number of channels."""
+    spatial, channels = len(module.kernel_size), module.in_channels or _COLOURS
+    sizes = ((-spatial - 1, channels),) if module.in_channels else ()
     space: Dims = {1: (LENGTH,), 2: (SIDE, SIDE), 3: (_FRAMES, SIDE, SIDE)}[spatial]
     before: list[Dims] = [(BATCH, *space, channels), (BATCH, LENGTH, channels, *space)]
     if channels == 1:
         before.insert(0, (BATCH, *space))
     side = 64 if spatial == 3 else {1: 28, _COLOURS: 224}.get(channels, 32)
     return _need(
-        module, channels, ((BATCH, channels, *space),), tuple(before), ((-spatial - 1, channels),),
+        module, channels, ((BATCH, channels, *space),), tuple(before), sizes,
         ranks=(spatial + 1, spatial + 2), preferred=((SIDE, side),),
     )  # fmt: skip
 

@@ -331,6 +331,32 @@ class TwoParts(nn.Module):
         return self.emb(input_ids).sum() + self.emb(decoder_input_ids)
 
 
+def lazy() -> nn.Module:
+    return nn.Sequential(nn.LazyConv2d(8, 3, stride=4), nn.Flatten(), nn.LazyLinear(5))
+
+
+def scripted() -> nn.Module:
+    return torch.jit.script(nn.Sequential(nn.Linear(128, 4)))
+
+
+class Nhwc(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, frames):
+        return self.conv(frames.permute(0, 3, 1, 2))
+
+
+class Bfloat16(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(9, 3, dtype=torch.bfloat16)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
 TABLE: list[tuple[Any, list[str]]] = [
     (Convnet, ["x=float32[8,3,224,224]"]),
     (LeNet, ["image=float32[8,1,32,32]"]),
@@ -354,6 +380,12 @@ TABLE: list[tuple[Any, list[str]]] = [
     (Starred, ["float32[8,19]"]),
     (Particular, ["input_features=float32[8,80,3000]"]),
     (TwoParts, ["input_ids=int64[8,128]<0,64>", "decoder_input_ids=int64[8,128]<0,64>"]),
+    (lazy, ["input=float32[8,3,224,224]"]),
+    (scripted, ["input=float32[8,128]"]),
+    (Nhwc, ["frames=float32[8,224,224,3]"]),
+    (Bfloat16, ["x=bfloat16[8,9]"]),
+    (lambda: nn.Bilinear(3, 4, 5), ["input1=float32[8,3]", "input2=float32[8,4]"]),
+    (lambda: nn.Transformer(32, 2, 1, 1, 64), ["src=float32[128,8,32]", "tgt=float32[128,8,32]"]),
     (AllOptional, ["input_ids=int64[8,128]<0,64>"]),
 ]
 
@@ -405,6 +437,11 @@ class NeedsGraph(nn.Module):
         return x
 
 
+class Anything(nn.Module):
+    def forward(self, **kwargs):
+        return kwargs
+
+
 class Refuses(nn.Module):
     def forward(self, x):
         raise ValueError("never\nat all")
@@ -415,6 +452,7 @@ class Refuses(nn.Module):
     [
         (NeedsGraph, ["needs graph: dict[str, int]", "no tensor", "example_inputs()"]),
         (Refuses, ["none that fits", "x=float32[8,128]", "fails: never", "example_inputs()"]),
+        (Anything, ["takes no tensor", "example_inputs()"]),
         (nn.Module, ["none that fits", "example_inputs()"]),
     ],
 )
