@@ -16,6 +16,7 @@ import tcompile_tui
 from tcompile_tui.cli_caches import MODES, caches
 from tcompile_tui.cli_doctor import doctor
 from tcompile_tui.cli_gate import gate_of, gate_options, tell_gate, write_junit
+from tcompile_tui.cli_inspect import inspect
 from tcompile_tui.cli_recorded import compare, decide, report
 from tcompile_tui.cli_shared import fail, recorded_run
 
@@ -241,7 +242,7 @@ def _request(target: str, argv: tuple[str, ...], options: dict[str, Any]) -> Run
         name=options["name"],
         folder=options["into"],
         argv=argv,
-        extra_environment=_assignments(options["environment"]),
+        extra_environment=assignments(options["environment"]),
         keep_caches=options["keep_caches"],
         cold_headers=options["cold_headers"],
         fresh=options["fresh"],
@@ -292,7 +293,8 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
     )
 
 
-def _assignments(texts: Sequence[str]) -> dict[str, str]:
+def assignments(texts: Sequence[str]) -> dict[str, str]:
+    """Read every `--env`. Raises SpecError."""
     from tcompile_tui.core.spec import SpecError
 
     pairs = [text.partition("=") for text in texts]
@@ -348,3 +350,4 @@ main.add_command(compare)
 main.add_command(report)
 main.add_command(caches)
 main.add_command(doctor)
+main.add_command(inspect)

@@ -5,8 +5,9 @@ One frozen dataclass per kind. On disk and on the wire a record is a JSON object
 run. Times are seconds since the start of the run on one monotonic clock; `process` is the ordinal of the worker
 that speaks, 0 for the supervisor. A value that could not be had is None, never 0.
 
-The compiler's own kinds are written in `core/compiler_events.py`; all are named here, so that one import has the whole
-vocabulary. Standard library only: the worker imports this module. Decoding lives in `core/codec.py`.
+The compiler's own kinds are written in `core/compiler_events.py`, those of `tcompile-tui inspect` in
+`core/inspection.py`; all are named here, so that one import has the whole vocabulary. Standard library only: the
+worker imports this module. Decoding lives in `core/codec.py`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from .compiler_events import (
     RecompileLimitHit as RecompileLimitHit,
 )
 from .event import AnyEvent as AnyEvent, Event as Event, stamp as stamp
+from .inspection import InputsInspected as InputsInspected, ModelInspected as ModelInspected
 from .spec import Arm, Mode, Phase, RunSpec
 
 SCHEMA_VERSION = 1
@@ -477,7 +479,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     RandomOutputsCompared, StepsProfiled, MeasurementDone, WorkerFailed, WorkerDone,
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,
-    Explained, ArtifactsMoved,
+    Explained, ArtifactsMoved, ModelInspected, InputsInspected,
 )  # fmt: skip
 
 

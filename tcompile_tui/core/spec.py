@@ -52,7 +52,7 @@ CUDAGRAPH_MODES = (Mode.REDUCE_OVERHEAD, Mode.MAX_AUTOTUNE)
 
 
 class Phase(str, enum.Enum):
-    """The parts of a run; each is a process of its own."""
+    """The parts of a run, and `inspect`, which is no part of one; each is a process of its own."""
 
     PREFLIGHT = "preflight"
     EAGER = "eager"
@@ -60,11 +60,12 @@ class Phase(str, enum.Enum):
     COLD = "cold"
     WARM = "warm"
     EXPLAIN = "explain"
+    INSPECT = "inspect"
 
     @property
     def compiles(self) -> bool:
         """Has the compiler a part in it?"""
-        return self not in (Phase.EAGER, Phase.REFERENCE)
+        return self not in (Phase.EAGER, Phase.REFERENCE, Phase.INSPECT)
 
 
 class Arm(str, enum.Enum):

@@ -35,12 +35,14 @@ _LONG_SILENCE_S = 60.0
 
 @dataclass(frozen=True)
 class PhaseLimits:
-    """`limit_s` from the start of the process; at the limit the worker is asked to finish, then killed. `limit_is` says
-    whose limit that is. After `hang_s` in which a compile neither says anything nor uses a CPU it is ended."""
+    """`limit_s` from the start of the process; at the limit the worker is asked to finish, `grace_s` later killed.
+    `limit_is` says whose limit that is. After `hang_s` in which a compile neither says anything nor uses a CPU it is
+    ended."""
 
     limit_s: float
     limit_is: str = "the run's time budget"
     hang_s: float | None = None
+    grace_s: float = _FINISH_GRACE_S
 
 
 class PhaseRunner:
@@ -173,7 +175,7 @@ class PhaseRunner:
         elif self._measured_at is not None and now - self._measured_at > _EXTRAS_LIMIT_S:
             self._kill(ev.Outcome.OK)
         elif self._asked_to_finish_at is not None:
-            if now - self._asked_to_finish_at > _FINISH_GRACE_S:
+            if now - self._asked_to_finish_at > self._limits.grace_s:
                 self._kill(ev.Outcome.STOPPED if self._stop.level is not Stop.NO else ev.Outcome.TIMED_OUT)
         elif self._stop.level is Stop.DECIDE_NOW or now - self._started > self._limits.limit_s:
             self._asked_to_finish_at = now

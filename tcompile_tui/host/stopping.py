@@ -23,13 +23,16 @@ class StopRequest:
     def __init__(self) -> None:
         self.level = Stop.NO
         self.terminal_gone = False
+        self._first = Stop.DECIDE_NOW
 
     def raise_to(self, level: Stop) -> None:
         self.level = max(self.level, level)
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Take the signals over for the time of a run. SIGHUP ends the printing, never the run."""
+    def listening(self, first: Stop = Stop.DECIDE_NOW) -> Iterator[None]:
+        """Take the signals over for the time of a run. SIGHUP ends the printing, never the run. `first` is what the
+        first SIGINT means."""
+        self._first = first
         handlers = {signal.SIGINT: self._interrupt, signal.SIGTERM: self._terminate, signal.SIGHUP: self._hang_up}
         previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
@@ -39,7 +42,7 @@ class StopRequest:
                 signal.signal(number, handler)
 
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        self.raise_to(Stop.ABANDON if self.level >= Stop.DECIDE_NOW else Stop.DECIDE_NOW)
+        self.raise_to(Stop.ABANDON if self.level >= Stop.DECIDE_NOW else self._first)
 
     def _terminate(self, _number: int, _frame: FrameType | None) -> None:
         self.raise_to(Stop.ABANDON)

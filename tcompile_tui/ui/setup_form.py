@@ -103,7 +103,7 @@ class Checked:
             return "correct what is marked with !"
         if TARGET in self.missing:
             return "choose a model, then press r"
-        return "fill in the inputs, then press r" if self.missing else "press r to find out"
+        return "fill in the inputs, or press i; then r" if self.missing else "press r to find out"
 
     @property
     def command(self) -> str:

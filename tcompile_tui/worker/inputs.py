@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+import shlex
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
@@ -78,7 +79,7 @@ def describe_inputs(batch: Batch) -> tuple[TensorInfo, ...]:
 
 
 def _make_batch(user: UserFile, model: torch.nn.Module, spec: RunSpec, device: torch.device) -> Batch:
-    return _placed(_from_specs(spec.inputs) if spec.inputs else _from_file(user, model), spec, device)
+    return _placed(_from_specs(spec.inputs) if spec.inputs else from_file(user, model, spec), spec, device)
 
 
 def _placed(batch: Batch, spec: RunSpec, device: torch.device) -> Batch:
@@ -108,12 +109,13 @@ def random_tensor(spec: TensorSpec) -> torch.Tensor:
     return torch.randint(low, high, spec.shape, dtype=dtype)
 
 
-def _from_file(user: UserFile, model: torch.nn.Module) -> Batch:
+def from_file(user: UserFile, model: torch.nn.Module, spec: RunSpec) -> Batch:
+    """What `example_inputs()` returns. Raises StageError if there is none, or if it fails."""
     make = user.hook("example_inputs")
     if make is None:
         raise StageError(
-            f"no input given: add --input 'name=float32[...]' for {_parameters_text(model)}, "
-            "or `def example_inputs():` to the file"
+            f"no input given: see what `tcompile-tui inspect {shlex.quote(str(spec.target))}` proposes, add "
+            f"`def example_inputs():` to the file, or --input 'name=float32[...]' for {_parameters_text(model)}"
         )
     try:
         made = make()

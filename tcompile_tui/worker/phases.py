@@ -14,6 +14,7 @@ from .channel import Channel
 from .checking import FirstState, check_accuracy, make_reference
 from .imports import Imports
 from .inputs import Batch
+from .inspecting import inspect_model
 from .loading import import_user_file, seed_everything
 from .loop import STEP_SEED, Loop, run_pairs
 from .profiling import profile_steps
@@ -46,6 +47,9 @@ def run_phase(job: Job, channel: Channel, stage: Stage, imports: Imports) -> Non
             environment_changed=user.environment_changed,
         )
     )
+    if job.phase is Phase.INSPECT:
+        inspect_model(job, channel, stage, user)
+        return
     signals.register_callbacks()
     task = user.task(job.spec.task)
     bench = Bench(job, channel, signals, stage, user, device, make_timer(device), task)

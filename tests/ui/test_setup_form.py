@@ -105,7 +105,7 @@ def test_an_empty_form_is_not_wrong_but_cannot_run() -> None:
 def test_without_example_inputs_the_required_ones_are_missing() -> None:
     checked = check(FormValues("model.py"), ROWS, FileHooks())
     assert (checked.can_run, list(checked.missing)) == (False, ["input ids"])
-    assert checked.next_step == "fill in the inputs, then press r"
+    assert checked.next_step == "fill in the inputs, or press i; then r"
     filled = check(FormValues("model.py", inputs=(("ids", "i64[4]<0,9>"),)), ROWS, FileHooks())
     assert filled.arguments == ["model.py", "--input", "ids=int64[4]<0,9>"]
 

@@ -168,7 +168,7 @@ def _fails() -> Any:
 @pytest.mark.parametrize(
     ("user", "spec", "words"),
     [
-        (_user(), _spec(), ["no input given", "--input", "forward(ids", "example_inputs"]),
+        (_user(), _spec(), ["no input given", "tcompile-tui inspect", "--input", "forward(ids", "example_inputs"]),
         (_user(), _spec("float32[2]", "size=float32[2]"), ["do not fit", "'size'"]),
         (_user(), _spec("mask=float32[2]"), ["do not fit", "'ids'"]),
         (_user(example_inputs=_fails), _spec(), ["example_inputs() failed", "UnprintableError"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -32,6 +33,7 @@ _TITLE = "Does torch.compile pay off?"
 _TALL_LINES = 30
 _TYPING_PAUSE_S = 0.2
 _POLL_S = 0.05
+_INSPECTION = "inspection"
 # For the thread that writes the first frame, before the form is imported and keeps the interpreter busy.
 _WRITE_S = 0.01
 
@@ -66,10 +68,13 @@ class SetupScreen(CommandScreen[None]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL_LINES, "-tall")]  # noqa: RUF012
     SCREEN_COMMANDS: ClassVar[tuple[Command, ...]] = (
         Command("r", "run", "Run", "Start the benchmark that the form describes"),
+        Command(
+            "i", "inspect", "Input", "Build the model in a process of its own and propose its inputs, or stop that"
+        ),
         Command("y", "copy", "Copy", "Copy the command line to the clipboard (OSC 52)"),
         Command("h", "history", "History", "The runs that were recorded"),
         Command("x", "caches", "Caches", "What torch.compile keeps on disk, and clearing it"),
-        Command("f", "toggle_files", "Files", "Show or hide the files"),
+        Command("f", "toggle_files", "Files", "Show or hide the files", show=False),
         Command("slash", "focus_target", "Path", "Write the path of the model"),
         Command("q,ctrl+q", "app.quit", "Quit", "Leave; a run that was started goes on"),
         Command("escape", "leave_field", "Done", "Leave the field, so that letters are keys again"),
@@ -78,6 +83,7 @@ class SetupScreen(CommandScreen[None]):
 Choose the file that holds your model, then press r. Nothing of it is imported before the run starts.
 A model is an nn.Module class without required arguments, or a function that returns one (make_model).
 Inputs come from the file's example_inputs(); or write one per parameter: float32[8,3,224,224], int64[4,512]<0,50257>.
+Or press i: inputs are proposed from the first layers and a trial without values; enter in a row takes them.
 Plan is the run you mean to do: a gain only pays off if the plan is longer than the break-even.
 Tab, up and down go from field to field, left and right choose, space takes or drops a mode.
 Enter or escape leaves a text field. The line at the bottom does the same from a shell or a script."""
@@ -99,7 +105,7 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
         self._fields: SetupFields | None = None
         self._facts: TargetFacts | None = None
         self._typing: Timer | None = None
-        self._run_wanted = False
+        self._wanted: Callable[[], None] | None = None  # once the file has been read
         self._launched: LaunchedRun | None = None
         self._launched_values: FormValues | None = None
         self._polling: Timer | None = None
@@ -166,6 +172,7 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
         if self._typing is not None:
             self._typing.stop()
         self._facts = None
+        self.workers.cancel_group(self, _INSPECTION)
         self._show_command()
         if event.complete:
             self._look()
@@ -189,8 +196,8 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
         if self._tree is not None:
             self._tree.mark(facts.path)
         self._show_command()
-        if self._run_wanted:
-            self.action_run()
+        if self._wanted is not None:
+            self._wanted()
 
     def _show_command(self) -> None:
         if self._fields is None:
@@ -204,15 +211,53 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
     def _say(self, text: str) -> None:
         self.query_one(Title).update(_title_text(text))
 
+    def _ready_for(self, action: Callable[[], None]) -> SetupFields | None:
+        """The form; None if the file has yet to be read, after which `action` is called again."""
+        fields = self._fields
+        is_ready = fields is not None and (self._facts is not None or fields.target == "")
+        self._wanted = None if is_ready else action
+        return fields if is_ready else None
+
+    # ------------------------------------------------------------ its inputs
+
+    def action_inspect(self) -> None:
+        """Once more stops it."""
+        fields = self._ready_for(self.action_inspect)
+        if fields is None:
+            return
+        if any(worker.group == _INSPECTION and not worker.is_finished for worker in self.workers):
+            self.workers.cancel_group(self, _INSPECTION)
+        elif self._facts is None or self._facts.problem is not None or self._facts.chosen is None:
+            fields.complain(insist=True)
+        else:
+            self.run_worker(self._inspect(fields, fields.target), group=_INSPECTION, exclusive=True)
+
+    async def _inspect(self, fields: SetupFields, target: str) -> None:
+        """Ends with the screen, or when another target is written."""
+        from tcompile_tui.ui import inspecting
+
+        fields.inspecting("trying the model ... (i stops it)")
+        try:
+            document = await inspecting.inspect(target, self._cwd)
+        except inspecting.InspectError as error:
+            fields.inspecting_failed(str(error))
+            return
+        except asyncio.CancelledError:
+            fields.inspecting("")
+            raise
+        proposed = fields.show_answer(document)
+        if proposed is not None and not isinstance(self.focused, Input):
+            proposed.focus()
+        self._show_command()
+
     # ------------------------------------------------------------ the run
 
     def action_run(self) -> None:
         if self._launched is not None:
             return
-        fields = self._fields
-        self._run_wanted = fields is None or (self._facts is None and fields.target != "")
-        if fields is None or self._run_wanted:
-            return  # comes back when the file has been read
+        fields = self._ready_for(self.action_run)
+        if fields is None:
+            return
         checked = fields.checked
         if checked.spec is None or not checked.can_run:
             fields.complain(insist=True)

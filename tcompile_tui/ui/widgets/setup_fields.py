@@ -13,7 +13,9 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widgets import Input
 
+from tcompile_tui.core.inspect_json import InspectDocument
 from tcompile_tui.core.spec import Mode, Preset, Task
+from tcompile_tui.ui.inspecting import Answer, answer_for
 from tcompile_tui.ui.setup_form import MODES, PLAN, TARGET, Checked, FormValues, PlanUnit, check, input_rows
 from tcompile_tui.ui.target_facts import TargetFacts, call_text, origin_text
 from tcompile_tui.ui.widgets import setup_choices as offered
@@ -25,6 +27,8 @@ from tcompile_tui.ui.widgets.target_field import TargetInput, TargetSuggester
 
 _ORIGIN_COLUMNS = 20
 _PLAN_COLUMNS = 12
+_TAKE = "enter takes it"
+_NOT_TAKEN = f"only proposed so far: {_TAKE}"
 
 
 class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
@@ -159,6 +163,17 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
             self._inputs.show(rows, dict(values.inputs), facts.hooks.example_inputs)
         self.complain()
 
+    def inspecting(self, text: str) -> None:
+        """What is being done to find inputs; "" for nothing."""
+        self._inputs.say(text)
+
+    def show_answer(self, document: InspectDocument) -> Input | None:
+        """Proposals for the rows that nothing is written in; returns the first of these."""
+        return self._inputs.answer(answer_for(document, self._inputs.rows, dict(self._inputs.texts)))
+
+    def inspecting_failed(self, reason: str) -> None:
+        self._inputs.answer(Answer(reason, {}, failed=True))
+
     def show_devices(self, options: tuple[Option, ...]) -> None:
         self._device.options = options
         self._choose_device()
@@ -167,7 +182,8 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         """Mark what is wrong; with `insist`, from now on also what is missing."""
         self._insists = self._insists or insist
         checked = self.checked
-        reasons = {**(checked.missing if self._insists else {}), **checked.errors}
+        missing = {**checked.missing, **{key: _NOT_TAKEN for key in checked.missing if key in self._inputs.offered}}
+        reasons = {**(missing if self._insists else {}), **checked.errors}
         fields = [self._target, *self._inputs.fields, self._plan]
         for field in fields:
             field.complain(reasons.get(field.key))
@@ -252,7 +268,13 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         widget = event.widget
-        self.border_subtitle = _escaped(widget.detail) if isinstance(widget, Choices) else _hint(widget.id or "")
+        offer = self._inputs.offer_in(widget)
+        if isinstance(widget, Choices):
+            self.border_subtitle = _escaped(widget.detail)
+        elif offer is not None:
+            self.border_subtitle = _escaped(one_line(f"{offer.how}: {_TAKE}"))
+        else:
+            self.border_subtitle = _hint(widget.id or "")
 
     def on_descendant_blur(self) -> None:
         self.border_subtitle = ""
