@@ -106,7 +106,8 @@ _TIME_RESERVE = 1.3
 def prepare(request: RunRequest) -> Prepared:
     """Find model, interpreter and device before anything starts. Raises SpecError or InterpreterError."""
     environment = {**os.environ, **request.extra_environment}
-    resolved = resolve(request.spec.target, request.cwd)
+    given = {argument.parameter for argument in request.spec.arguments}
+    resolved = resolve(request.spec.target, request.cwd, given)
     interpreter = find_interpreter(request.python, environment)
     device = choose_device(request.spec.device, environment, interpreter.torch_cuda is not None)
     return Prepared(request, resolved, interpreter, device)
@@ -324,10 +325,10 @@ class _Run:
             spec=self._spec,
             process=self._processes,
             run_start_ns=self._recorder.run_start_ns,
-            source_path=str(resolved.path),
+            source_path=resolved.path,
             source_module=resolved.module,
             qualified_name=resolved.qualified_name,
-            import_root=str(resolved.import_root),
+            import_root=resolved.import_root,
             argv=self._request.argv,
             cache_root=str(root.path),
             warmup_budget_s=self._effort.warmup_s,

@@ -17,7 +17,8 @@ from tcompile_tui.ui.model_files import written_path
 @dataclass(frozen=True)
 class TargetFacts:
     """`path` is None while no file is found; `problem` says why the target cannot be run as it is written.
-    `bases` are the base classes as written, by class. `chosen` is the model that the target names."""
+    `bases` are the base classes as written, by class. `chosen` is the model that the target names. `complete`: the
+    target brings its inputs with it, so that none need be asked for."""
 
     text: str
     path: Path | None = None
@@ -26,6 +27,7 @@ class TargetFacts:
     chosen: Candidate | None = None
     hooks: FileHooks = field(default_factory=FileHooks)
     problem: str | None = None
+    complete: bool = False
 
     def target_for(self, candidate: Candidate) -> str:
         """The target that names `candidate` in this file."""
@@ -47,6 +49,8 @@ def look_at(text: str, cwd: Path) -> TargetFacts:
     path = written_path(target.path, cwd) if target.path else None
     try:
         resolved = resolve(target, cwd)
+        if resolved.path is None:  # only the worker's interpreter can look into it
+            return TargetFacts(text, chosen=resolved.candidate, complete=target.source is not None)
         chosen, path = resolved.candidate, Path(resolved.path)
     except SpecError as error:
         problem = str(error)
