@@ -21,7 +21,7 @@ _AUTO_CLASSES = (
 _SEQUENCES, _TOKENS, _IMAGES, _SAMPLES = 8, 128, 8, 16_000
 _IMAGE_SIZE, _DETECTION_SIZE = 224, 512
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_target_positions", "max_sequence_length")
-_TRANSCRIPT = 20
+_SAMPLES_A_LETTER = 1_000
 
 
 class TransformersModel:
@@ -106,7 +106,7 @@ class TransformersModel:
                 f"no natural inputs are known for {self._class_name}: give them with --input name=float32[...], "
                 f"for forward({', '.join(sorted(self._parameters - {'kwargs', 'args'}))[:200]})"
             )
-        if "decoder_input_ids" in self._parameters and self._config.is_encoder_decoder and not self._training:
+        if "decoder_input_ids" in self._parameters and self._config.is_encoder_decoder:
             inputs["decoder_input_ids"] = self._token_ids()
         if self._training:
             inputs |= self._labels(inputs)
@@ -194,7 +194,8 @@ class TransformersModel:
         if name.endswith(("ForImageClassification", "ForSequenceClassification", "ForAudioClassification")):
             return {"labels": torch.randint(0, self._config.num_labels, (batch,))}
         if name.endswith("ForCTC"):
-            return {"labels": torch.randint(1, self._config.vocab_size, (batch, _TRANSCRIPT))}
+            letters = max(1, inputs["input_values"].shape[-1] // _SAMPLES_A_LETTER) if "input_values" in inputs else 1
+            return {"labels": torch.randint(1, self._config.vocab_size, (batch, letters))}
         if name.endswith("ForSemanticSegmentation"):
             return {"labels": torch.zeros(batch, *inputs["pixel_values"].shape[-2:], dtype=torch.int64)}
         if name.endswith(("LM", "LMHeadModel", "ForConditionalGeneration")):
