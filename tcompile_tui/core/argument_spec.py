@@ -6,6 +6,7 @@ Standard library only: the worker imports this module.
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import re
 from collections.abc import Sequence
@@ -58,16 +59,12 @@ def parse_arguments(texts: Sequence[str]) -> tuple[Argument, ...]:
 
 
 def read_value(argument: Argument) -> Any:
-    """The value: a Python literal, else JSON, else a single word as text. Raises SpecError."""
+    """The value: JSON, else a Python literal, else a single word as text. Raises SpecError."""
     text = argument.text
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        pass
-    try:
+    with contextlib.suppress(ValueError, RecursionError):
         return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
+    with contextlib.suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return ast.literal_eval(text)
     if _WORD.fullmatch(text):
         return text
     raise SpecError(

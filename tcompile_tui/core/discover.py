@@ -204,7 +204,8 @@ def _package_of(path: Path) -> tuple[Path, str | None]:
 
 
 def _locate_module(module: str, cwd: Path) -> tuple[Path, Path, str | None] | None:
-    """File, import root and dotted name of `package.module`, looked for in cwd, then in PYTHONPATH."""
+    """File, import root and dotted name of `package.module`, looked for in cwd, then in PYTHONPATH; None where
+    neither has its package, so that it can only be an installed one."""
     stem = module.replace(".", "/")
     for folder in ("", *os.environ.get("PYTHONPATH", "").split(os.pathsep)):
         root = (cwd / folder).resolve()
@@ -212,18 +213,23 @@ def _locate_module(module: str, cwd: Path) -> tuple[Path, Path, str | None] | No
             if (root / place).is_file():
                 loaded_by_path = place == f"{module}.py"
                 return root / place, root, None if loaded_by_path else module
+        first = root / module.partition(".")[0]
+        if first.is_dir() or first.with_suffix(".py").is_file():
+            raise SpecError(
+                f"there is no module {module} in {root}: name its file, or write a file whose `{MAKE_MODEL}()` imports it"
+            )
     return None
 
 
 def _installed(module: str, name: str, cwd: Path) -> Resolved:
     """A module that only the worker's interpreter may have; what it holds is seen when it is imported there."""
-    return Resolved(None, module, name, str(cwd), Candidate(name, 1, CandidateKind.VALUE))
+    return Resolved(None, module, name, str(cwd), Candidate(name, 0, CandidateKind.VALUE))
 
 
 def _architecture(name: str, source: Source, cwd: Path) -> Resolved:
     if name.endswith(".json") and not (cwd / Path(name).expanduser()).is_file():
         raise SpecError(f"there is no file {name}: looked in {cwd}, for a config as {source.value} saves it")
-    return Resolved(None, None, name, str(cwd), Candidate(name, 1, CandidateKind.FACTORY))
+    return Resolved(None, None, name, str(cwd), Candidate(name, 0, CandidateKind.FACTORY))
 
 
 # ---------------------------------------------------------------- what it holds

@@ -95,7 +95,7 @@ class TensorSpec:
             if isinstance(size, int):
                 return size
             if size not in sizes:
-                raise SpecError(f"the size {size} in '{self}' is not given: add --dim {size}=8")
+                raise SpecError(f"the size {size} in '{self}' is not given: write its number, or add --dim {size}=8")
             return sizes[size]
 
         shape = tuple(map(number, self.shape))
@@ -301,7 +301,7 @@ def check_sizes(inputs: Sequence[InputSpec], dims: Sequence[Dim]) -> None:
             raise SpecError(f"no input has a size {name}, as --dim says: write it in a shape, float32[{name},128]")
 
 
-_LITERAL = re.compile(r"\s*([+-]?(?:\d[\w.]*(?:e[+-]?\d+)?|\.\d\w*|inf)|[A-Za-z_]\w*)\s*", re.IGNORECASE)
+_LITERAL = re.compile(r"\s*([+-]?(?:\d(?:e[+-]\d|[\w.])*|\.\d\w*|inf)|[A-Za-z_]\w*)\s*", re.IGNORECASE)
 _QUOTED = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*""", re.DOTALL)
 _CONSTANTS = {"none": None, "null": None, "true": True, "false": False}
 _MAX_DEPTH = 32

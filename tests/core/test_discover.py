@@ -155,7 +155,7 @@ def test_make_model_may_be_imported(tmp_path: Path) -> None:
 
 def test_make_model_with_required_parameters_is_refused(tmp_path: Path) -> None:
     message = refused(tmp_path, NET + "def make_model(depth: int): return Net()\n")
-    assert message == "make_model(depth: int) needs values: give its parameters defaults"
+    assert message == "make_model(depth: int) needs values: give --arg depth=VALUE, or give its parameters defaults"
 
 
 MANY = """
@@ -248,9 +248,21 @@ def test_required_constructor_arguments_are_named(tmp_path: Path) -> None:
             def __init__(self, in_dim, hidden: int, *, act: str, bias: bool = True): pass
             def forward(self, x): return x
     """
-    expected = "NeedsArgs(in_dim, hidden: int, *, act: str) needs values: add `def make_model():` to the file"
+    expected = (
+        "NeedsArgs(in_dim, hidden: int, *, act: str) needs values: give --arg in_dim=VALUE and so on, "
+        "or add `def make_model():` to the file"
+    )
     assert refused(tmp_path, source) == expected
     assert refused(tmp_path, source, "NeedsArgs") == expected
+    with pytest.raises(SpecError, match=r"^NeedsArgs\(\*, act: str\) needs values: give --arg act=VALUE, or"):
+        resolve(parse_target("net.py"), tmp_path, given={"in_dim", "hidden"})
+    assert resolve(parse_target("net.py"), tmp_path, given={"in_dim", "hidden", "act"}).qualified_name == "NeedsArgs"
+
+
+def test_the_one_that_takes_what_is_given_is_meant(tmp_path: Path) -> None:
+    write(tmp_path, NET + "class Sized(nn.Sequential):\n    def __init__(self, width): pass\n")
+    assert resolve(parse_target("net.py"), tmp_path).qualified_name == "Net"
+    assert resolve(parse_target("net.py"), tmp_path, given={"width"}).qualified_name == "Sized"
 
 
 def test_an_inherited_constructor_counts(tmp_path: Path) -> None:
@@ -297,7 +309,7 @@ def test_a_model_that_the_file_has_built_is_pointed_out_and_may_be_asked_for(tmp
         model.steps = 0
     """
     message = refused(tmp_path, source)
-    assert message.startswith("Net(d) needs values: ask for one: net.py:model (line 5), or add")
+    assert message.startswith("Net(d) needs values: give --arg d=VALUE, or ask for one: net.py:model (line 5), or add")
     assert pick(tmp_path, source, "model").candidate.kind is CandidateKind.VALUE
 
 
@@ -368,7 +380,7 @@ def test_the_forward_of_what_a_factory_makes_is_known(tmp_path: Path) -> None:
 
 def test_a_factory_with_required_arguments_is_refused(tmp_path: Path) -> None:
     message = refused(tmp_path, BLOCK + "def build(depth): return _Block()\n")
-    assert message == "build(depth) needs values: add `def make_model():` to the file"
+    assert message == "build(depth) needs values: give --arg depth=VALUE, or add `def make_model():` to the file"
 
 
 # ---------------------------------------------------------------- names
@@ -556,8 +568,21 @@ def test_a_module_that_is_one_file_is_loaded_by_its_path(tmp_path: Path) -> None
 
 def test_a_module_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    message = refusal(tmp_path, "json.decoder:JSONDecoder")
-    assert message.startswith(f"there is no module json.decoder in {tmp_path} or in PYTHONPATH: name its file")
+    write(tmp_path, NET, "mine/net.py")
+    assert refusal(tmp_path, "mine.nte:Net").startswith(f"there is no module mine.nte in {tmp_path}: name its file")
+
+
+def test_an_installed_module_is_left_to_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    found = resolve(parse_target("torch.nn:LSTM"), tmp_path)
+    assert (found.path, found.module, found.qualified_name) == (None, "torch.nn", "LSTM")
+
+
+def test_an_architecture_is_left_to_the_worker(tmp_path: Path) -> None:
+    write(tmp_path, NET, "timm/__init__.py")
+    found = resolve(parse_target("timm:resnet50"), tmp_path)
+    assert (found.path, found.module, found.qualified_name) == (None, None, "resnet50")
+    assert refusal(tmp_path, "transformers:./no.json").startswith("there is no file ./no.json: looked in")
 
 
 def test_nothing_is_imported_or_run(tmp_path: Path) -> None:

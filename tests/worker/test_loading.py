@@ -130,7 +130,10 @@ class _Needy(torch.nn.Module):  # type: ignore[misc]
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        (_Needy, "Entry(in_dim, hidden: int, act: str) needs values: add `def make_model():`"),
+        (
+            _Needy,
+            "Entry(in_dim, hidden: int, act: str) needs values: give --arg in_dim=VALUE and so on, or add `def",
+        ),
         (lambda: "text", "Entry() returned a str, not an nn.Module"),
         (lambda: None, "returned a NoneType"),
         (7, "'Entry' is a int, not an nn.Module class or a factory"),
