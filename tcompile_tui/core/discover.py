@@ -216,7 +216,8 @@ def _locate_module(module: str, cwd: Path) -> tuple[Path, Path, str | None] | No
         first = root / module.partition(".")[0]
         if first.is_dir() or first.with_suffix(".py").is_file():
             raise SpecError(
-                f"there is no module {module} in {root}: name its file, or write a file whose `{MAKE_MODEL}()` imports it"
+                f"there is no module {module} in {root}: name its file, "
+                f"or write a file whose `{MAKE_MODEL}()` imports it"
             )
     return None
 
