@@ -105,8 +105,10 @@ def _open_source(job: Job) -> UserFile:
 
 
 def _import_module(job: Job) -> ModuleType:
-    if job.source_path is None or job.source_module is not None:
-        return importlib.import_module(job.source_module or "")
+    if job.source_path is None:
+        return _import_installed(job.source_module or "")
+    if job.source_module is not None:
+        return importlib.import_module(job.source_module)
     name = Path(job.source_path).stem
     if not name.isidentifier() or name in sys.modules or name in sys.stdlib_module_names:
         # A file called types.py must not become `types`. The same name in every process: caches may hold it.
@@ -118,6 +120,18 @@ def _import_module(job: Job) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _import_installed(module: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # the module is there, and misses another
+        raise StageError(
+            f"there is no module {module} in {Path.cwd()}, in PYTHONPATH or among the packages of {sys.executable}: "
+            f"install {error.name} there, or name the model's file"
+        ) from error
 
 
 def _left_at_import(error: SystemExit, where: str) -> StageError:
