@@ -146,7 +146,7 @@ def _recorded(run: str) -> Path:
 def _run_options(function: Any) -> Any:
     """What to measure and how; shared by every command that starts a run."""
     options = [
-        click.option("--input", "inputs", multiple=True, metavar="SPEC", help="name=float32[4,3,224,224] or ids=int64[4,512]<0,50257>; repeat it for several. Default: the file's example_inputs()."),
+        click.option("--input", "inputs", multiple=True, metavar="SPEC", help="name=float32[4,3,224,224] or ids=int64[4,512]<0,50257>, or any value, (float32[2], 0.5); repeat it for several. Default: the file's example_inputs()."),
         click.option("--inputs", "inputs_from", metavar="FILE", help="Or a saved batch (batch.pt, tensors only), or a function that makes one: file.py:make_batch."),
         click.option("--dim", "dims", multiple=True, metavar="B=8", help="Size of a named dimension: of --input 'float32[B,128]', or of the inputs that timm:, torchvision: and transformers: models bring (B, T, H, W)."),
         click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE", help="Argument of the model's constructor: a literal, a word, JSON, or @file.json; config.hidden=8 sets one field."),
@@ -210,7 +210,7 @@ def run(target: str, argv: tuple[str, ...], **options: Any) -> None:
     """Measure TARGET and say whether torch.compile pays off.
 
     TARGET is path/file.py, path/file.py:Name or package.module:Name; Name is an nn.Module class or a function that
-    returns a module. Arguments after -- are the model script's own.
+    returns a module. Or an architecture with random weights: timm:resnet50, torchvision:vit_b_16, transformers:gpt2. Arguments after -- are the model script's own.
 
     Exit status: 0 a decision was reached, 2 bad input, 3 the model fails in eager, 4 torch.compile cannot run
     here, 5 stopped before a decision, 6 the run failed.

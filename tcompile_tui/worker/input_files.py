@@ -27,19 +27,20 @@ def _load_tensors(path: Path) -> Any:
     except OSError as error:
         raise StageError(f"cannot read --inputs {path}: {error.strerror or error}") from error
     except pickle.UnpicklingError as error:
-        if "nsupported" in str(error) or ("eights_only" in str(error) and "GLOBAL" in str(error)):
-            raise StageError(
-                f"--inputs {path} holds objects beside tensors, whose code would run when they are loaded: save a "
-                f"tuple or dict of tensors, or give a function (--inputs file.py:make_batch)"
-            ) from error
+        if "operand" in str(error):  # bytes that are no pickle at all
+            raise _not_saved(path, "torch.save did not write it") from error
         raise StageError(
-            f"--inputs {path} is no file that torch.save wrote: give one, or file.py:make_batch"
+            f"--inputs {path} holds objects beside tensors, whose code would run when they are loaded: save a "
+            f"tuple or dict of tensors, or give a function (--inputs file.py:make_batch)"
         ) from error
     except Exception as error:
-        reason = " ".join(text_of(error).split())[:200]
-        raise StageError(
-            f"cannot load --inputs {path} ({type(error).__name__}: {reason}): save it with torch.save"
-        ) from error
+        raise _not_saved(path, f"{type(error).__name__}: {' '.join(text_of(error).split())[:200]}") from error
+
+
+def _not_saved(path: Path, reason: str) -> StageError:
+    return StageError(
+        f"cannot load --inputs {path} ({reason}): save a batch with torch.save, or give file.py:make_batch"
+    )
 
 
 def _call(path: Path, name: str) -> Any:

@@ -43,17 +43,18 @@ def test_code_in_a_saved_batch_is_not_run(tmp_path: Path) -> None:
     assert "holds objects beside tensors" in refusal(str(tmp_path / "batch.pt"))
     assert not (tmp_path / "ran").exists()
     (tmp_path / "plain.pt").write_bytes(pickle.dumps(Trap(tmp_path / "ran")))
-    refusal(str(tmp_path / "plain.pt"))
+    assert "torch.save did not write it" in refusal(str(tmp_path / "plain.pt"))
     assert not (tmp_path / "ran").exists()
 
 
 def test_what_is_no_saved_batch_is_told(tmp_path: Path) -> None:
     (tmp_path / "text.pt").write_text("hello")
+    (tmp_path / "numbers.pt").write_text("17 4 29\n")
     (tmp_path / "empty.pt").write_bytes(b"")
     torch.save({"x": torch.ones(999)}, tmp_path / "cut.pt")
     (tmp_path / "cut.pt").write_bytes((tmp_path / "cut.pt").read_bytes()[:900])
-    for name in ("text.pt", "empty.pt", "cut.pt"):
-        assert f"{tmp_path}/{name}" in refusal(str(tmp_path / name))
+    for name in ("text.pt", "numbers.pt", "empty.pt", "cut.pt"):
+        assert f"cannot load --inputs {tmp_path}/{name}" in refusal(str(tmp_path / name))
     assert "No such file" in refusal(str(tmp_path / "none.pt"))
 
 
