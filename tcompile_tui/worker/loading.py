@@ -80,6 +80,8 @@ def import_user_file(job: Job) -> UserFile:
             module = _import_module(job)
         except SystemExit as error:
             raise _left_at_import(error, where) from error
+        except ModuleNotFoundError as error:
+            raise _missing_module(error, job) from error
     import_s = perf_counter() - started
     if changed() and not job.target_first:
         raise ImportedTooLateError(changed())
@@ -105,10 +107,8 @@ def _open_source(job: Job) -> UserFile:
 
 
 def _import_module(job: Job) -> ModuleType:
-    if job.source_path is None:
-        return _import_installed(job.source_module or "")
-    if job.source_module is not None:
-        return importlib.import_module(job.source_module)
+    if job.source_path is None or job.source_module is not None:
+        return importlib.import_module(job.source_module or "")
     name = Path(job.source_path).stem
     if not name.isidentifier() or name in sys.modules or name in sys.stdlib_module_names:
         # A file called types.py must not become `types`. The same name in every process: caches may hold it.
@@ -122,16 +122,16 @@ def _import_module(job: Job) -> ModuleType:
     return module
 
 
-def _import_installed(module: str) -> ModuleType:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # the module is there, and misses another
-        raise StageError(
-            f"there is no module {module} in {Path.cwd()}, in PYTHONPATH or among the packages of {sys.executable}: "
-            f"install {error.name} there, or name the model's file"
-        ) from error
+def _missing_module(error: ModuleNotFoundError, job: Job) -> StageError:
+    """The target itself, or what it imports, is not there: where it was looked for, and where to install it."""
+    missing, module = error.name or str(error), job.source_module or ""
+    looked = f"in {job.import_root}, in PYTHONPATH or among the packages of {sys.executable}"
+    if job.source_path is None and f"{module}.".startswith(f"{missing}."):
+        return StageError(f"there is no module {module} {looked}: install {missing} there, or name the model's file")
+    return StageError(
+        f"the model needs the module '{missing}', which is not {looked}: install it there, "
+        "or name the interpreter that has it with --python"
+    )
 
 
 def _left_at_import(error: SystemExit, where: str) -> StageError:

@@ -6,13 +6,14 @@ import re
 import sys
 import types
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from tcompile_tui.core.spec import Job, Phase, RunSpec, Task, parse_target
-from tcompile_tui.worker.failures import StageError
+from tcompile_tui.worker.failures import StageError, describe_failure
 from tcompile_tui.worker.loading import UserFile, build_model, import_user_file
 
 pytestmark = pytest.mark.xdist_group("torch")
@@ -85,6 +86,19 @@ def test_an_exit_at_import_is_not_called_parsing(tmp_path: Path) -> None:
     path = _write(tmp_path / "train.py", "import sys\n\nsys.exit('no GPU')\n")
     with pytest.raises(StageError, match=r"calls sys.exit when it is imported \(line 3\)"):
         import_user_file(_job(path))
+
+
+def test_a_module_that_is_missing_is_said_with_where_it_was_looked_for(tmp_path: Path) -> None:
+    path = _write(tmp_path / "net.py", f"import no_such_dependency.part\n{_NET}")
+    with pytest.raises(StageError) as caught:
+        import_user_file(_job(path))
+    told = str(caught.value)
+    assert "needs the module 'no_such_dependency'" in told and str(tmp_path) in told and sys.executable in told
+    record = describe_failure(caught.value, "import", compiled=False, inputs_given=False)
+    assert (record.file, record.line, record.fault) == (str(path), 1, "input")
+    installed = replace(_job(path, module="no.such"), source_path=None)
+    with pytest.raises(StageError, match=r"there is no module no\.such in .*: install no there"):
+        import_user_file(installed)
 
 
 def test_a_name_that_is_not_there_is_said(tmp_path: Path) -> None:
