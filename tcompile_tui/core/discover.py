@@ -23,7 +23,16 @@ from tcompile_tui.core.candidates import (
 )
 from tcompile_tui.core.spec import Source, SpecError, Target
 
-__all__ = ["Candidate", "CandidateKind", "FileHooks", "Resolved", "find_candidates", "find_hooks", "resolve"]
+__all__ = [
+    "Candidate",
+    "CandidateKind",
+    "FileHooks",
+    "Resolved",
+    "find_batch_file",
+    "find_candidates",
+    "find_hooks",
+    "resolve",
+]
 
 _PYTHON = f"Python {sys.version_info.major}.{sys.version_info.minor}"
 
@@ -64,6 +73,16 @@ def resolve(target: Target, cwd: Path, given: Collection[str] = ()) -> Resolved:
     names = _names_in(path, shown)
     candidate = _named(target.name, names, shown, given) if target.name else _choose(names.candidates(), shown, given)
     return Resolved(str(path), module, candidate.name, str(root), candidate)
+
+
+def find_batch_file(place: str, cwd: Path) -> Path:
+    """The file of `--inputs`, of a batch or of the function that makes one. Raises SpecError."""
+    file, _, _ = place.rpartition(":")
+    written = file if file.endswith(".py") else place
+    path = cwd / Path(written).expanduser()
+    if not path.is_file():
+        raise SpecError(f"there is no file {written} for --inputs: looked in {path.parent}")
+    return path
 
 
 def find_candidates(path: Path) -> list[Candidate]:

@@ -258,6 +258,8 @@ def check_inputs(spec: RunSpec) -> None:
     """What is said of the inputs fits together. Raises SpecError."""
     if spec.inputs and spec.inputs_from is not None:
         raise SpecError("give --input or --inputs, not both")
+    if spec.inputs_from is not None and spec.inputs_from.endswith(".py"):
+        raise SpecError(f"--inputs {spec.inputs_from} names no function: write {spec.inputs_from}:make_batch")
     if spec.inputs_from is not None and spec.dims:
         raise SpecError(f"--dim has no use with --inputs {spec.inputs_from}, which says its sizes itself: leave it out")
     if spec.inputs or spec.target.source is None:

@@ -17,7 +17,7 @@ import msgspec
 import tcompile_tui
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.chrome_trace import chrome_trace
-from tcompile_tui.core.discover import Resolved, resolve
+from tcompile_tui.core.discover import Resolved, find_batch_file, resolve
 from tcompile_tui.core.outlook import further_process_matters
 from tcompile_tui.core.spec import Job, Mode, Phase, Preset, RunSpec
 from tcompile_tui.core.state import ProcessState, RunState
@@ -108,6 +108,8 @@ def prepare(request: RunRequest) -> Prepared:
     environment = {**os.environ, **request.extra_environment}
     given = {argument.parameter for argument in request.spec.arguments}
     resolved = resolve(request.spec.target, request.cwd, given)
+    if request.spec.inputs_from is not None:
+        find_batch_file(request.spec.inputs_from, request.cwd)
     interpreter = find_interpreter(request.python, environment)
     device = choose_device(request.spec.device, environment, interpreter.torch_cuda is not None)
     return Prepared(request, resolved, interpreter, device)

@@ -171,6 +171,8 @@ def test_inputs_come_from_one_place() -> None:
     sp.check_inputs(RunSpec(sp.parse_target("timm:resnet50"), dims=sp.parse_dims(["B=8"])))
     with pytest.raises(SpecError, match="--input or --inputs, not both"):
         sp.check_inputs(replace(plain, inputs=sp.parse_inputs(["f32[1]"]), inputs_from="batch.pt"))
+    with pytest.raises(SpecError, match=r"names no function: write data\.py:make_batch"):
+        sp.check_inputs(replace(plain, inputs_from="data.py"))
     with pytest.raises(SpecError, match=r"--dim has no use with --inputs batch\.pt"):
         sp.check_inputs(replace(plain, dims=sp.parse_dims(["B=8"]), inputs_from="batch.pt"))
     with pytest.raises(SpecError, match="no input has a size B"):

@@ -9,7 +9,15 @@ from textwrap import dedent
 import pytest
 
 from tcompile_tui.core.candidates import Parameter
-from tcompile_tui.core.discover import CandidateKind, FileHooks, Resolved, find_candidates, find_hooks, resolve
+from tcompile_tui.core.discover import (
+    CandidateKind,
+    FileHooks,
+    Resolved,
+    find_batch_file,
+    find_candidates,
+    find_hooks,
+    resolve,
+)
 from tcompile_tui.core.spec import SpecError, Target, parse_target
 
 NET = "from torch import nn\n\nclass Net(nn.Module):\n    def forward(self, x):\n        return x\n"
@@ -596,3 +604,11 @@ def test_nothing_is_imported_or_run(tmp_path: Path) -> None:
 def test_an_odd_escape_in_the_users_file_does_not_warn(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     assert picked(tmp_path, NET + "pattern = '\\d'\n") == "Net"
     assert not recwarn.list
+
+
+def test_the_file_of_a_batch_is_looked_for_before_anything_starts(tmp_path: Path) -> None:
+    file = write(tmp_path, "", "data.py")
+    assert find_batch_file("data.py:make_batch", tmp_path) == find_batch_file("data.py", tmp_path) == file
+    for place in ("no.py:make_batch", "no.pt", "."):
+        with pytest.raises(SpecError, match=rf"there is no file {place.partition(':')[0]} for --inputs"):
+            find_batch_file(place, tmp_path)
