@@ -228,7 +228,7 @@ async def test_bad_input_is_marked_while_typing_and_letters_are_text(launched: F
         assert "marked with !" in title(app)
         line.value = "f32[2,3,64,64]"
         await until(pilot, lambda: not reasons(screen))
-        assert command(app).endswith("convnet.py --input 'images=float32[2,3,64,64]'")
+        await until(pilot, lambda: command(app).endswith("convnet.py --input 'images=float32[2,3,64,64]'"))
         await pilot.press("enter", "r")
         await until(pilot, lambda: launched.calls)
         assert launched.arguments == ["sample_models/convnet.py", "--input", "images=float32[2,3,64,64]"]
