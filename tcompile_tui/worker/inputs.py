@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import inspect
@@ -96,8 +97,11 @@ def _placed(batch: Batch, spec: RunSpec, device: torch.device) -> Batch:
         wanted = dtype if dtype is not None and tensor.is_floating_point() else tensor.dtype
         if tensor.device == device and tensor.dtype == wanted:
             return tensor
-        moved = torch.empty_strided(tensor.shape, tensor.stride(), dtype=wanted, device=device)
-        return moved.copy_(tensor.detach()).requires_grad_(tensor.requires_grad)
+        moved = tensor.detach().to(device, wanted)
+        with contextlib.suppress(RuntimeError):  # no strides at all (sparse, nested), or places that overlap
+            if moved.stride() != tensor.stride():
+                moved = _with_strides(moved, tensor.stride())
+        return moved.requires_grad_(tensor.requires_grad)
 
     return Batch(map_tensors(batch.args, place), map_tensors(batch.kwargs, place))
 
@@ -148,12 +152,15 @@ def _laid_out(tensor: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
         return tensor.to(memory_format=getattr(torch, spec.layout))
     if spec.strides is None:
         return tensor
-    storage = torch.empty_strided(spec.shape, spec.strides, dtype=tensor.dtype)
-    if 0 in spec.strides:  # places that share memory cannot be written one by one
-        start = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in spec.strides)
-        storage[start].copy_(tensor[start])
-        return storage
-    return storage.copy_(tensor)
+    return _with_strides(tensor, spec.strides)
+
+
+def _with_strides(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """The same values, laid out so; where a stride is 0, the first of each such row."""
+    laid_out = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
+    written = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
+    laid_out[written].copy_(tensor[written])
+    return laid_out
 
 
 def _from_file(user: UserFile, model: torch.nn.Module) -> Batch:

@@ -129,6 +129,15 @@ def test_a_layout_survives_the_asked_dtype() -> None:
     assert (tensor.dtype, tensor.stride(), tensor.requires_grad) == (torch.float64, (1, 2), True)
 
 
+def test_tensors_of_the_file_are_moved_whatever_they_are() -> None:
+    made = {"ids": torch.ones(3).expand(2, 3), "mask": torch.ones(4).as_strided((3, 2), (1, 1))}
+    batch = make_batches(_user(example_inputs=lambda: made), Net(), _spec(dtype="float64"), CPU)[0]
+    assert batch.kwargs["ids"].stride() == (0, 1)
+    assert batch.kwargs["mask"].dtype is torch.float64 and batch.kwargs["mask"].shape == (3, 2)
+    sparse = make_batches(_user(example_inputs=lambda: torch.eye(3).to_sparse()), Net(), _spec(dtype="float64"), CPU)
+    assert sparse[0].args[0].is_sparse
+
+
 def test_values_follow_their_distribution() -> None:
     uniform = random_tensor(parse_tensor("f32[4000]@uniform"))
     assert float(uniform.min()) >= 0 and 0.9 < float(uniform.max()) < 1
