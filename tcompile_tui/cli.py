@@ -89,7 +89,10 @@ def demo(speed: float) -> None:
 def _run_options(function: Any) -> Any:
     """What to measure and how; shared by every command that starts a run."""
     options = [
-        click.option("--input", "inputs", multiple=True, metavar="SPEC", help="name=float32[4,3,224,224] or ids=int64[4,512]<0,50257>; repeat it for several. Default: the file's example_inputs()."),
+        click.option("--input", "inputs", multiple=True, metavar="SPEC", help="name=float32[4,3,224,224] or ids=int64[4,512]<0,50257>, or any value, (float32[2], 0.5); repeat it for several. Default: the file's example_inputs()."),
+        click.option("--inputs", "inputs_from", metavar="FILE", help="Or a saved batch (batch.pt, tensors only), or a function that makes one: file.py:make_batch."),
+        click.option("--dim", "dims", multiple=True, metavar="B=8", help="Size of a named dimension: of --input 'float32[B,128]', or of the inputs that timm:, torchvision: and transformers: models bring (B, T, H, W)."),
+        click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE", help="Argument of the model's constructor: a literal, a word, JSON, or @file.json; config.hidden=8 sets one field."),
         click.option("--task", type=click.Choice(["infer", "train"]), help="One step is a forward pass, or a training step with AdamW. Default: as the file says (TRAIN = True), else infer."),
         click.option("--mode", "modes", multiple=True, type=click.Choice(MODES), help="Mode of torch.compile; several are compared. Default: default."),
         click.option("--device", default="auto", metavar="cpu|cuda|cuda:N", help="Default: the least busy GPU, else the CPU."),
@@ -151,7 +154,7 @@ def run(target: str, argv: tuple[str, ...], **options: Any) -> None:
     """Measure TARGET and say whether torch.compile pays off.
 
     TARGET is path/file.py, path/file.py:Name or package.module:Name; Name is an nn.Module class or a function that
-    returns a module. Arguments after -- are the model script's own.
+    returns a module. Or an architecture with random weights: timm:resnet50, torchvision:vit_b_16, transformers:gpt2. Arguments after -- are the model script's own.
 
     Exit status: 0 a decision was reached, 2 bad input, 3 the model fails in eager, 4 torch.compile cannot run
     here, 5 stopped before a decision, 6 the run failed, 10 a decision was reached, but the gate does not hold.
@@ -262,8 +265,11 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         SpecError,
         Task,
         check_accumulate,
+        check_inputs,
         order_modes,
+        parse_arguments,
         parse_device,
+        parse_dims,
         parse_dtype,
         parse_inputs,
         parse_starts,
@@ -274,7 +280,7 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         raise SpecError("give --planned-steps or --planned-hours, not both")
     preset = Preset(options["preset"])
     task = Task(options["task"]) if options["task"] else None
-    return RunSpec(
+    spec = RunSpec(
         target=parse_target(target),
         inputs=parse_inputs(options["inputs"]),
         task=task,
@@ -290,7 +296,12 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         preset=preset,
         budget_s=options["budget"] or preset.budget_s,
         accumulate=check_accumulate(options["accumulate"], task),
+        dims=parse_dims(options["dims"]),
+        inputs_from=options["inputs_from"],
+        arguments=parse_arguments(options["arguments"]),
     )
+    check_inputs(spec)
+    return spec
 
 
 def assignments(texts: Sequence[str]) -> dict[str, str]:

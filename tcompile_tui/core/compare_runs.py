@@ -324,6 +324,7 @@ def _task(side: ComparedRun) -> str:
 _SETTINGS: tuple[tuple[str, bool, Callable[[ComparedRun], str]], ...] = (
     ("model", True, _of_spec(lambda spec: str(spec.target))),
     ("task", True, _task),
+    ("arguments", True, _of_spec(lambda spec: " ".join(map(str, spec.arguments)) or "none")),
     ("inputs", True, _model_inputs),
     ("dtype", True, _of_spec(lambda spec: spec.dtype or "as built")),
     ("AMP", True, _of_spec(lambda spec: spec.amp or "off")),

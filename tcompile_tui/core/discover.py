@@ -8,7 +8,7 @@ import os
 import sys
 import tokenize
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +18,21 @@ from tcompile_tui.core.candidates import (
     CandidateKind,
     FileHooks,
     ModuleNames,
+    Parameter,
     signature_text,
 )
-from tcompile_tui.core.spec import SpecError, Target
+from tcompile_tui.core.spec import Source, SpecError, Target
 
-__all__ = ["Candidate", "CandidateKind", "FileHooks", "Resolved", "find_candidates", "find_hooks", "resolve"]
+__all__ = [
+    "Candidate",
+    "CandidateKind",
+    "FileHooks",
+    "Resolved",
+    "find_batch_file",
+    "find_candidates",
+    "find_hooks",
+    "resolve",
+]
 
 _PYTHON = f"Python {sys.version_info.major}.{sys.version_info.minor}"
 
@@ -32,10 +42,11 @@ class Resolved:
     """Where a target lies, as absolute paths.
 
     `module` is the dotted name to import `path` by, with `import_root` first on sys.path; None for a file
-    outside any package, which is loaded by its path.
+    outside any package, which is loaded by its path. Without `path` only the worker's interpreter can find it: an
+    installed module, or a library's architecture, which has no `module` either.
     """
 
-    path: str
+    path: str | None
     module: str | None
     qualified_name: str
     import_root: str
@@ -45,17 +56,33 @@ class Resolved:
 # ---------------------------------------------------------------- the public functions
 
 
-def resolve(target: Target, cwd: Path) -> Resolved:
-    """Find the file of a target and the model in it. Raises SpecError with one line that says what to do."""
+def resolve(target: Target, cwd: Path, given: Collection[str] = ()) -> Resolved:
+    """Find the file of a target and the model in it; `given` are the names of constructor arguments that have a
+    value. Raises SpecError with one line that says what to do."""
+    if target.source is not None:
+        return _architecture(target.name or "", target.source, cwd)
     if target.path is not None:
         path = _locate(target.path, cwd)
         root, module = _package_of(path)
     else:
-        path, root, module = _locate_module(target.module or "", cwd)
+        found = _locate_module(target.module or "", cwd)
+        if found is None:
+            return _installed(target.module or "", target.name or "", cwd)
+        path, root, module = found
     shown = target.path or str(path)
     names = _names_in(path, shown)
-    candidate = _named(target.name, names, shown) if target.name else _choose(names.candidates(), shown)
+    candidate = _named(target.name, names, shown, given) if target.name else _choose(names.candidates(), shown, given)
     return Resolved(str(path), module, candidate.name, str(root), candidate)
+
+
+def find_batch_file(place: str, cwd: Path) -> Path:
+    """The file of `--inputs`, of a batch or of the function that makes one. Raises SpecError."""
+    file, _, _ = place.rpartition(":")
+    written = file if file.endswith(".py") else place
+    path = cwd / Path(written).expanduser()
+    if not path.is_file():
+        raise SpecError(f"there is no file {written} for --inputs: looked in {path.parent}")
+    return path
 
 
 def find_candidates(path: Path) -> list[Candidate]:
@@ -71,29 +98,31 @@ def find_hooks(path: Path) -> FileHooks:
 # ---------------------------------------------------------------- which candidate
 
 
-def _choose(candidates: list[Candidate], shown: str) -> Candidate:
-    """`make_model`; else the one class without note and required arguments; else the one such factory."""
+def _choose(candidates: list[Candidate], shown: str, given: Collection[str]) -> Candidate:
+    """`make_model`; else the one class without note and missing arguments; else the one such factory. Those that
+    take what is given come before those that do not."""
     for candidate in candidates:
         if candidate.name == MAKE_MODEL:
-            return _without_arguments(candidate)
+            return _with_arguments(candidate, given)
     picked = [candidate for candidate in candidates if candidate.note is None]
+    takers = [each for each in picked if given and set(given) <= {p.name for p in each.parameters}]
     for kind in (CandidateKind.CLASS, CandidateKind.FACTORY):
-        usable = [candidate for candidate in picked if candidate.kind is kind and not candidate.required]
+        usable = [each for each in takers or picked if each.kind is kind and not _missing(each, given)]
         if len(usable) == 1:
             return usable[0]
         if usable:
             raise SpecError(f"{shown} has several models, {_listed(usable)}: {_ask(shown, usable[0])}")
-    raise SpecError(_why_none(candidates, picked, shown))
+    raise SpecError(_why_none(candidates, picked, shown, given))
 
 
-def _why_none(candidates: list[Candidate], picked: list[Candidate], shown: str) -> str:
+def _why_none(candidates: list[Candidate], picked: list[Candidate], shown: str, given: Collection[str]) -> str:
     built = next((candidate for candidate in picked if candidate.kind is CandidateKind.VALUE), None)
     other_way = f"{_ask(shown, built)} (line {built.line}), or " if built else ""
     add = f"{other_way}add `def {MAKE_MODEL}():` to the file"
-    needy = [candidate for candidate in picked if candidate.required]
+    needy = [candidate for candidate in picked if _missing(candidate, given)]
     needy = [candidate for candidate in needy if candidate.kind is CandidateKind.CLASS] or needy
     if len(needy) == 1:
-        return f"{_call(needy[0])} needs values: {add}"
+        return f"{_needs_values(needy[0], given)}, or {add}"
     if needy:
         return f"{_listed(needy)} in {shown} need values: {add}"
     if not candidates:
@@ -104,10 +133,10 @@ def _why_none(candidates: list[Candidate], picked: list[Candidate], shown: str) 
     return f"nothing in {shown} is plainly the model, {_listed(reasons)}: {_ask(shown, candidates[-1])}"
 
 
-def _named(name: str, names: ModuleNames, shown: str) -> Candidate:
+def _named(name: str, names: ModuleNames, shown: str, given: Collection[str]) -> Candidate:
     """The candidate of that name; what only the import can tell is let through."""
     if name.partition(".")[0] in names.lines:
-        return _without_arguments(names.candidate(name))
+        return _with_arguments(names.candidate(name), given)
     if names.star_imports:
         return Candidate(name, 1, CandidateKind.VALUE)
     by_lower_case = {known.lower(): known for known in names.lines}
@@ -120,16 +149,27 @@ def _named(name: str, names: ModuleNames, shown: str) -> Candidate:
     raise SpecError(f"{shown} has no '{name}'{advice}")
 
 
-def _without_arguments(candidate: Candidate) -> Candidate:
-    if not candidate.required:
+def _with_arguments(candidate: Candidate, given: Collection[str]) -> Candidate:
+    if not _missing(candidate, given):
         return candidate
-    if candidate.name == MAKE_MODEL:
-        raise SpecError(f"{_call(candidate)} needs values: give its parameters defaults")
-    raise SpecError(f"{_call(candidate)} needs values: add `def {MAKE_MODEL}():` to the file")
+    otherwise = (
+        "give its parameters defaults" if candidate.name == MAKE_MODEL else f"add `def {MAKE_MODEL}():` to the file"
+    )
+    raise SpecError(f"{_needs_values(candidate, given)}, or {otherwise}")
 
 
-def _call(candidate: Candidate) -> str:
-    return f"{candidate.name}({signature_text(candidate.required)})"
+def _missing(candidate: Candidate, given: Collection[str]) -> tuple[Parameter, ...]:
+    return tuple(parameter for parameter in candidate.required if parameter.name not in given)
+
+
+def _needs_values(candidate: Candidate, given: Collection[str]) -> str:
+    missing = _missing(candidate, given)
+    more = " and so on" if len(missing) > 1 else ""
+    return f"{_call(candidate, given)} needs values: give --arg {missing[0].name}=VALUE{more}"
+
+
+def _call(candidate: Candidate, given: Collection[str] = ()) -> str:
+    return f"{candidate.name}({signature_text(_missing(candidate, given))})"
 
 
 def _ask(shown: str, candidate: Candidate) -> str:
@@ -182,8 +222,9 @@ def _package_of(path: Path) -> tuple[Path, str | None]:
     return folder, ".".join(parts)
 
 
-def _locate_module(module: str, cwd: Path) -> tuple[Path, Path, str | None]:
-    """File, import root and dotted name of `package.module`, looked for in cwd, then in PYTHONPATH."""
+def _locate_module(module: str, cwd: Path) -> tuple[Path, Path, str | None] | None:
+    """File, import root and dotted name of `package.module`, looked for in cwd, then in PYTHONPATH; None where
+    neither has its package, so that it can only be an installed one."""
     stem = module.replace(".", "/")
     for folder in ("", *os.environ.get("PYTHONPATH", "").split(os.pathsep)):
         root = (cwd / folder).resolve()
@@ -191,10 +232,24 @@ def _locate_module(module: str, cwd: Path) -> tuple[Path, Path, str | None]:
             if (root / place).is_file():
                 loaded_by_path = place == f"{module}.py"
                 return root / place, root, None if loaded_by_path else module
-    raise SpecError(
-        f"there is no module {module} in {cwd} or in PYTHONPATH: name its file, "
-        f"or write a file whose `{MAKE_MODEL}()` imports it"
-    )
+        first = root / module.partition(".")[0]
+        if first.is_dir() or first.with_suffix(".py").is_file():
+            raise SpecError(
+                f"there is no module {module} in {root}: name its file, "
+                f"or write a file whose `{MAKE_MODEL}()` imports it"
+            )
+    return None
+
+
+def _installed(module: str, name: str, cwd: Path) -> Resolved:
+    """A module that only the worker's interpreter may have; what it holds is seen when it is imported there."""
+    return Resolved(None, module, name, str(cwd), Candidate(name, 0, CandidateKind.VALUE))
+
+
+def _architecture(name: str, source: Source, cwd: Path) -> Resolved:
+    if name.endswith(".json") and not (cwd / Path(name).expanduser()).is_file():
+        raise SpecError(f"there is no file {name}: looked in {cwd}, for a config as {source.value} saves it")
+    return Resolved(None, None, name, str(cwd), Candidate(name, 0, CandidateKind.FACTORY))
 
 
 # ---------------------------------------------------------------- what it holds

@@ -7,6 +7,7 @@ from statistics import median
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.findings import Finding, Rule, Severity
+from tcompile_tui.core.input_spec import read_input, tensors_in
 from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.spec import Phase
 from tcompile_tui.core.state import RunState
@@ -148,6 +149,21 @@ def _settings(state: RunState, results: Sequence[ModeResult]) -> Iterator[Findin
         )
 
 
+def _inputs(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    given = state.run.spec.inputs if state.run is not None else ()
+    zeros = [
+        str(tensor) for each in given for tensor in tensors_in(read_input(each)[1]) if tensor.distribution == "zeros"
+    ]
+    if zeros:
+        yield Finding(
+            "inputs-zeros",
+            Severity.WARNING,
+            "the model was measured on zeros, on which a processor needs less power and clocks higher than on data",
+            evidence=", ".join(zeros),
+            advice="leave @zeros out, unless the real inputs are zeros",
+        )
+
+
 def _partly_compiled(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     eager = state.process_of(Phase.EAGER)
     if eager is not None and eager.compile.compiler_active:
@@ -188,13 +204,5 @@ def _noticed(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding
 
 
 RULES: tuple[Rule, ...] = (
-    _suspended,
-    _noticed,
-    _memory,
-    _noise,
-    _host_speed,
-    _gpu,
-    _settings,
-    _partly_compiled,
-    _left_behind,
-)
+    _suspended, _noticed, _memory, _noise, _host_speed, _gpu, _settings, _inputs, _partly_compiled, _left_behind,
+)  # fmt: skip

@@ -11,27 +11,25 @@ import shlex
 from dataclasses import dataclass
 from pathlib import PurePath
 
-INTEGER_DTYPES = ("int8", "int16", "int32", "int64", "uint8")
-FLOATING_DTYPES = ("float16", "bfloat16", "float32", "float64")
-COMPLEX_DTYPES = ("complex64", "complex128")
-DTYPES = (*FLOATING_DTYPES, *INTEGER_DTYPES, "bool", *COMPLEX_DTYPES)
-DTYPE_ALIASES = {
-    "half": "float16", "float": "float32", "double": "float64",
-    "short": "int16", "int": "int32", "long": "int64",
-    "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
-    "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
-    "fp16": "float16", "fp32": "float32",
-}  # fmt: skip
+# What of these other modules read through this one is named twice.
+from .argument_spec import Argument as Argument, parse_arguments as parse_arguments
+from .input_spec import (
+    DTYPE_ALIASES,
+    DTYPES as DTYPES,
+    FLOATING_DTYPES as FLOATING_DTYPES,
+    INTEGER_DTYPES as INTEGER_DTYPES,
+    Dim as Dim,
+    InputSpec as InputSpec,
+    TensorSpec as TensorSpec,
+    check_sizes as check_sizes,
+    parse_dims as parse_dims,
+    parse_input as parse_input,
+    parse_inputs as parse_inputs,
+    parse_tensor as parse_tensor,
+)
+from .spec_error import SpecError as SpecError
 
 ASSUMED_PLAN_HOURS = 24.0
-
-
-class SpecError(ValueError):
-    """Something the user wrote cannot be understood; the message is one printable line for them."""
-
-    def __init__(self, message: str) -> None:
-        printable = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
-        super().__init__("".join(printable))
 
 
 class Task(str, enum.Enum):
@@ -88,26 +86,39 @@ class Preset(str, enum.Enum):
         return {"smoke": 120.0, "quick": 300.0, "standard": 900.0, "thorough": 3600.0}[self.value]
 
 
+class Source(str, enum.Enum):
+    """A library that builds a model from the name of its architecture, with random weights."""
+
+    TIMM = "timm"
+    TORCHVISION = "torchvision"
+    TRANSFORMERS = "transformers"
+
+
 @dataclass(frozen=True)
 class Target:
-    """A model: `path/file.py[:Name]` or `package.module:Name`. Exactly one of `path` and `module` is set."""
+    """A model: `path/file.py[:Name]`, `package.module:Name` or `timm:resnet50`. Exactly one of `path`, `module` and
+    `source` is set."""
 
     path: str | None
     module: str | None
     name: str | None
+    source: Source | None = None
 
     def __str__(self) -> str:
-        where = self.path or self.module or ""
+        where = self.path or self.module or (self.source.value if self.source else "")
         return f"{where}:{self.name}" if self.name else where
 
     @property
     def label(self) -> str:
         """A short name for lists and folder names."""
+        if self.source is not None:
+            return PurePath((self.name or "").removesuffix(".json")).name
         stem = PurePath(self.path).stem if self.path else (self.module or "").rpartition(".")[2]
         return f"{stem}-{self.name}" if self.name and self.name != stem else stem
 
 
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_ARCHITECTURE = re.compile(r"[\w.-]+")
 
 
 def parse_target(text: str) -> Target:
@@ -115,6 +126,9 @@ def parse_target(text: str) -> Target:
     text = text.strip()
     if not text:
         raise SpecError("no model given: write a file (model.py), file:Name, or package.module:Name")
+    library, colon, architecture = text.partition(":")
+    if colon and library in list(Source):
+        return _parse_source(Source(library), architecture, text)
     where, colon, name = text.rpartition(":")
     if not colon or "/" in name or name.endswith((".py", ".ipynb")):
         where, name = text, ""
@@ -131,87 +145,17 @@ def parse_target(text: str) -> Target:
     raise SpecError(f"'{text}' is neither a Python file nor package.module:Name")
 
 
-@dataclass(frozen=True)
-class TensorSpec:
-    """One input tensor: dtype, shape and, for integers, the half-open range its values are drawn from."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    name: str | None = None
-    low: int | None = None
-    high: int | None = None
-
-    def __str__(self) -> str:
-        values = "" if self.low is None else f"<{self.low},{self.high}>"
-        return f"{self.name + '=' if self.name else ''}{self.dtype}[{','.join(map(str, self.shape))}]{values}"
+_SOURCE_EXAMPLES = {Source.TIMM: "resnet50", Source.TORCHVISION: "vit_b_16", Source.TRANSFORMERS: "gpt2"}
 
 
-_TENSOR = re.compile(
-    r"^\s*(?:(?P<name>[^=\[\]<>]*?)\s*=)?\s*(?P<dtype>[A-Za-z_][\w.]*)\s*\[(?P<shape>[^\]]*)\]\s*(?:<(?P<range>[^>]*)>)?\s*$"
-)
-_MAX_SIZE_DIGITS = 18  # a size is an int64
-_MAX_BOUND = 2**63 - 1  # torch.randint takes its bounds as int64, the excluded upper one too
-
-
-def parse_tensor(text: str) -> TensorSpec:
-    """Read one `--input`: `[name=]dtype[shape][<low,high>]`, for example `ids=int64[4,512]<0,50257>`.
-
-    Raises SpecError with the part that is wrong.
-    """
-    match = _TENSOR.match(text)
-    if match is None:
-        raise SpecError(f"cannot read the input '{text}': write name=float32[4,3,224,224] or ids=int64[4,512]<0,50257>")
-    name = match["name"].strip() if match["name"] is not None else None
-    if name is not None and not name.isidentifier():
-        raise SpecError(f"'{name}' in '{text}' is not a parameter name")
-    written = match["dtype"].removeprefix("torch.")
-    dtype = DTYPE_ALIASES.get(written, written)
-    if dtype not in DTYPES:
-        raise SpecError(f"unknown dtype '{written}' in '{text}': one of {', '.join(DTYPES)}")
-    sizes = match["shape"].split(",") if match["shape"].strip() else []
-    shape = tuple(_parse_size(size, text) for size in sizes)
-    low, high = _parse_range(match["range"], dtype, text)
-    return TensorSpec(dtype, shape, name, low, high)
-
-
-def _parse_size(size: str, text: str) -> int:
-    size = size.strip()
-    if not (size.isascii() and size.isdigit() and len(size) <= _MAX_SIZE_DIGITS):
-        raise SpecError(f"'{size}' in '{text}' is not a size: sizes are whole numbers from 0 up")
-    return int(size)
-
-
-def _parse_range(written: str | None, dtype: str, text: str) -> tuple[int | None, int | None]:
-    if written is None:
-        return None, None
-    if dtype not in INTEGER_DTYPES:
-        raise SpecError(f"a range in '{text}' needs an integer dtype, not {dtype}")
-    try:
-        low, high = (int(bound) for bound in written.split(","))
-    except ValueError:
-        raise SpecError(f"cannot read the range '<{written}>' in '{text}': write <0,50257>") from None
-    bits = int(re.sub(r"\D", "", dtype))
-    smallest = 0 if dtype.startswith("u") else -(2 ** (bits - 1))
-    largest = smallest + 2**bits - 1
-    if low >= high:
-        raise SpecError(f"the range <{low},{high}> in '{text}' is empty: the upper bound is not included")
-    if low < smallest or high > min(largest + 1, _MAX_BOUND):
-        raise SpecError(f"the range <{low},{high}> in '{text}' does not fit into {dtype}")
-    return low, high
-
-
-def parse_inputs(texts: list[str] | tuple[str, ...]) -> tuple[TensorSpec, ...]:
-    """Read every `--input`; positional ones come before named ones, a name comes once."""
-    specs = tuple(parse_tensor(text) for text in texts)
-    names = [spec.name for spec in specs if spec.name]
-    for name in names:
-        if names.count(name) > 1:
-            raise SpecError(f"the input '{name}' is given twice")
-    first_named = next((i for i, spec in enumerate(specs) if spec.name), len(specs))
-    for spec in specs[first_named:]:
-        if not spec.name:
-            raise SpecError(f"the input '{spec}' has no name but follows one that has: put it first")
-    return specs
+def _parse_source(source: Source, name: str, text: str) -> Target:
+    is_config = source is Source.TRANSFORMERS and name.endswith(".json")
+    if not is_config and not _ARCHITECTURE.fullmatch(name):
+        files = ", or a config with its path: transformers:./config.json" if source is Source.TRANSFORMERS else ""
+        raise SpecError(
+            f"'{text}' names no model of {source.value}: write {source.value}:{_SOURCE_EXAMPLES[source]}{files}"
+        )
+    return Target(path=None, module=None, name=name, source=source)
 
 
 @dataclass(frozen=True)
@@ -268,10 +212,11 @@ class Plan:
 @dataclass(frozen=True)
 class RunSpec:
     """Everything that decides what is measured. `task` None means: as the file says, else infer. A training step is
-    one optimizer step over `accumulate` micro-batches."""
+    one optimizer step over `accumulate` micro-batches. `inputs_from` is a saved batch or `file.py:function`,
+    `arguments` are those of the model's constructor."""
 
     target: Target
-    inputs: tuple[TensorSpec, ...] = ()
+    inputs: tuple[InputSpec, ...] = ()
     task: Task | None = None
     modes: tuple[Mode, ...] = (Mode.DEFAULT,)
     device: str = "auto"
@@ -281,6 +226,9 @@ class RunSpec:
     preset: Preset = Preset.STANDARD
     budget_s: float = Preset.STANDARD.budget_s
     accumulate: int = 1
+    dims: tuple[Dim, ...] = ()
+    inputs_from: str | None = None
+    arguments: tuple[Argument, ...] = ()
 
 
 _DEVICE = re.compile(r"auto|cpu|cuda|cuda:[0-9]+")
@@ -310,6 +258,18 @@ def check_accumulate(accumulate: int, task: Task | None) -> int:
     return accumulate
 
 
+def check_inputs(spec: RunSpec) -> None:
+    """What is said of the inputs fits together. Raises SpecError."""
+    if spec.inputs and spec.inputs_from is not None:
+        raise SpecError("give --input or --inputs, not both")
+    if spec.inputs_from is not None and spec.inputs_from.endswith(".py"):
+        raise SpecError(f"--inputs {spec.inputs_from} names no function: write {spec.inputs_from}:make_batch")
+    if spec.inputs_from is not None and spec.dims:
+        raise SpecError(f"--dim has no use with --inputs {spec.inputs_from}, which says its sizes itself: leave it out")
+    if spec.inputs or spec.target.source is None:
+        check_sizes(spec.inputs, spec.dims)
+
+
 def order_modes(modes: list[Mode] | tuple[Mode, ...]) -> tuple[Mode, ...]:
     """Each mode once, cheapest to compile first, so that an early answer exists before the slow ones."""
     return tuple(mode for mode in Mode if mode in modes) or (Mode.DEFAULT,)
@@ -318,8 +278,14 @@ def order_modes(modes: list[Mode] | tuple[Mode, ...]) -> tuple[Mode, ...]:
 def command_line(spec: RunSpec) -> str:
     """The `tcompile-tui run ...` that a person would type for `spec`, with nothing that is a default."""
     words = ["tcompile-tui", "run", str(spec.target)]
-    for tensor in spec.inputs:
-        words += ["--input", str(tensor)]
+    for argument in spec.arguments:
+        words += ["--arg", str(argument)]
+    for each in spec.inputs:
+        words += ["--input", str(each)]
+    for dim in spec.dims:
+        words += ["--dim", str(dim)]
+    if spec.inputs_from is not None:
+        words += ["--inputs", spec.inputs_from]
     if spec.task is not None:
         words += ["--task", spec.task.value]
     if spec.modes != (Mode.DEFAULT,):

@@ -55,7 +55,8 @@ def inspect_target(request: InspectRequest, stop: StopRequest) -> Inspected:
         resolved = resolve(request.target, request.cwd)
     except SpecError as error:
         return Inspected(_unresolved(request, str(error)))
-    candidates = tuple(CandidateDocument.of(each) for each in find_candidates(Path(resolved.path)))
+    found_here = find_candidates(Path(resolved.path)) if resolved.path is not None else ()
+    candidates = tuple(CandidateDocument.of(each) for each in found_here)
     interpreter = find_interpreter(request.python, {**os.environ, **request.extra_environment})
     with tempfile.TemporaryDirectory(prefix="tcompile-tui-") as folder:
         process, found, output = _run_worker(request, resolved, interpreter, Path(folder), stop)

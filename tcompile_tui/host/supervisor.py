@@ -19,7 +19,7 @@ import tcompile_tui
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.chrome_trace import chrome_trace
 from tcompile_tui.core.compare_runs import ComparedRun
-from tcompile_tui.core.discover import Resolved, resolve
+from tcompile_tui.core.discover import Resolved, find_batch_file, resolve
 from tcompile_tui.core.gate import NO_GATE, Gate, GateCheck, check_gate, gated_exit_code
 from tcompile_tui.core.outlook import further_process_matters
 from tcompile_tui.core.spec import Job, Mode, Phase, Preset, RunSpec
@@ -121,7 +121,10 @@ _COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 def prepare(request: RunRequest) -> Prepared:
     """Find model, interpreter and device before anything starts. Raises SpecError or InterpreterError."""
     environment = {**os.environ, **request.extra_environment}
-    resolved = resolve(request.spec.target, request.cwd)
+    given = {argument.parameter for argument in request.spec.arguments}
+    resolved = resolve(request.spec.target, request.cwd, given)
+    if request.spec.inputs_from is not None:
+        find_batch_file(request.spec.inputs_from, request.cwd)
     interpreter = find_interpreter(request.python, environment)
     device = choose_device(request.spec.device, environment, interpreter.torch_cuda is not None)
     return Prepared(request, resolved, interpreter, device)
@@ -386,10 +389,10 @@ class _Run:
             spec=self._spec,
             process=self._processes,
             run_start_ns=self._recorder.run_start_ns,
-            source_path=str(resolved.path),
+            source_path=resolved.path,
             source_module=resolved.module,
             qualified_name=resolved.qualified_name,
-            import_root=str(resolved.import_root),
+            import_root=resolved.import_root,
             argv=self._request.argv,
             cache_root=str(root.path),
             warmup_budget_s=self._effort.warmup_s,

@@ -10,9 +10,10 @@ from pathlib import Path
 from tcompile_tui.core.discover import Resolved, find_hooks, resolve
 from tcompile_tui.core.events import ModelReady
 from tcompile_tui.core.findings import speedup_text
+from tcompile_tui.core.input_spec import InputSpec, TensorSpec
 from tcompile_tui.core.reported_run import ReportedRun
 from tcompile_tui.core.results import ModeResult
-from tcompile_tui.core.spec import Mode, RunSpec, SpecError, TensorSpec
+from tcompile_tui.core.spec import Mode, RunSpec, SpecError
 from tcompile_tui.core.units import duration
 from tcompile_tui.report.script_parts import DEFAULT_LOSS, HEADERS, comparison, timer
 
@@ -28,6 +29,7 @@ class _Facts:
     run: ReportedRun
     spec: RunSpec
     resolved: Resolved
+    path: str
     model: ModelReady
     result: ModeResult
     cuda: bool
@@ -62,13 +64,17 @@ def _facts(run: ReportedRun) -> _Facts:
     model = next((p.model for p in run.state.processes.values() if p.model is not None), None)
     if started is None or around is None or model is None or result is None:
         raise SpecError(f"{run.name} did not get as far as a compiled step: there is nothing to reproduce")
-    resolved = resolve(started.spec.target, Path(around.cwd))
-    hooks = find_hooks(Path(resolved.path))
     spec = started.spec
+    resolved = resolve(spec.target, Path(around.cwd))
+    beyond = _beyond_a_script(spec, resolved)
+    if resolved.path is None or beyond is not None:
+        raise SpecError(f"no script can be written for {beyond or 'a model of a library'} yet: --format json has all")
+    hooks = find_hooks(Path(resolved.path))
     return _Facts(
         run=run,
         spec=spec,
         resolved=resolved,
+        path=resolved.path,
         model=model,
         result=result,
         cuda=started.device != "cpu",
@@ -76,6 +82,29 @@ def _facts(run: ReportedRun) -> _Facts:
         further_calls=hooks.more_inputs and not spec.inputs,
         training_mode=model.training or hooks.eval is False,
     )
+
+
+def _beyond_a_script(spec: RunSpec, resolved: Resolved) -> str | None:
+    """What of the run these pieces cannot say."""
+    return next(
+        (
+            what
+            for holds, what in (
+                (bool(spec.arguments), "constructor arguments"),
+                (spec.inputs_from is not None, "--inputs"),
+                (not all(_is_plain(each) for each in spec.inputs), "inputs that are not plain tensors"),
+            )
+            if holds
+        ),
+        None,
+    )
+
+
+def _is_plain(given: InputSpec) -> bool:
+    """Normal values or integers in a range, of sizes in numbers, laid out as torch does."""
+    if not isinstance(given, TensorSpec) or given.size_names:
+        return False
+    return given == TensorSpec(given.dtype, given.shape, given.name, given.low, given.high)
 
 
 # ---------------------------------------------------------------- pieces, in the order of the file
@@ -121,11 +150,11 @@ def _importer(facts: _Facts) -> str:
 def _model(facts: _Facts) -> str:
     around, resolved = facts.run.surroundings, facts.resolved
     assert around is not None
-    argv = [resolved.path, *around.argv]
+    argv = [facts.path, *around.argv]
     if resolved.module is not None:
         loading = f"module = importlib.import_module({_literal(resolved.module)})"
     else:
-        name = Path(resolved.path).stem
+        name = Path(facts.path).stem
         loading = f"""\
 found = importlib.util.spec_from_file_location({_literal(name if name.isidentifier() else "user_model")}, sys.argv[0])
 module = importlib.util.module_from_spec(found)
@@ -163,8 +192,9 @@ def _inputs(facts: _Facts) -> str:
     spec = facts.spec
     floating = f", torch.{spec.dtype} if value.is_floating_point() else value.dtype" if spec.dtype else ""
     if spec.inputs:
-        args = ", ".join(_random(each) for each in spec.inputs if not each.name)
-        kwargs = ", ".join(f'"{each.name}": {_random(each)}' for each in spec.inputs if each.name)
+        tensors = [each for each in spec.inputs if isinstance(each, TensorSpec)]
+        args = ", ".join(_random(each) for each in tensors if not each.name)
+        kwargs = ", ".join(f'"{each.name}": {_random(each)}' for each in tensors if each.name)
         making = f"    made = ({args}{',' if args else ''}), {{{kwargs}}}"
     else:
         making = "    made = as_call(module.example_inputs())"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from tcompile_tui.config import Config
 from tcompile_tui.core.candidates import Candidate, FileHooks, Parameter
 from tcompile_tui.core.spec import (
+    InputSpec,
     Mode,
     Plan,
     Preset,
@@ -19,7 +20,7 @@ from tcompile_tui.core.spec import (
     SpecError,
     Target,
     Task,
-    TensorSpec,
+    check_sizes,
     command_line,
     order_modes,
     parse_inputs,
@@ -179,7 +180,7 @@ def _read_target(text: str, errors: dict[str, str], missing: dict[str, str]) -> 
         return None
 
 
-def _read_inputs(values: FormValues, rows: tuple[InputRow, ...], errors: dict[str, str]) -> tuple[TensorSpec, ...]:
+def _read_inputs(values: FormValues, rows: tuple[InputRow, ...], errors: dict[str, str]) -> tuple[InputSpec, ...]:
     """The inputs that can be read, row by row; together they must fit each other too."""
     written = dict(values.inputs)
     good: list[str] = []
@@ -187,7 +188,7 @@ def _read_inputs(values: FormValues, rows: tuple[InputRow, ...], errors: dict[st
         text = written.get(row.name, "").strip()
         texts = [f"{row.name}={text}"] if row.name and text else _split_free(text)
         try:
-            parse_inputs([*good, *texts])
+            check_sizes(parse_inputs([*good, *texts]), ())
         except SpecError as error:
             errors[row.key] = _shortened(str(error), row, text)
         else:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import tokenize
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tcompile_tui.core.candidates import Candidate, CandidateKind, FileHooks, signature_text
 from tcompile_tui.core.discover import find_candidates, find_hooks, resolve
-from tcompile_tui.core.spec import SpecError, Target, parse_target
+from tcompile_tui.core.spec import SpecError, parse_target
 from tcompile_tui.ui.model_files import written_path
 
 
@@ -33,7 +33,7 @@ class TargetFacts:
             target = parse_target(self.text)
         except SpecError:
             return self.text
-        return str(Target(target.path, target.module, candidate.name))
+        return str(replace(target, name=candidate.name))
 
 
 def look_at(text: str, cwd: Path) -> TargetFacts:
@@ -47,6 +47,9 @@ def look_at(text: str, cwd: Path) -> TargetFacts:
     path = written_path(target.path, cwd) if target.path else None
     try:
         resolved = resolve(target, cwd)
+        if resolved.path is None:  # only the worker's interpreter can look into it
+            hooks = FileHooks(example_inputs=target.source is not None)
+            return TargetFacts(text, None, (resolved.candidate,), chosen=resolved.candidate, hooks=hooks)
         chosen, path = resolved.candidate, Path(resolved.path)
     except SpecError as error:
         problem = str(error)
@@ -71,7 +74,7 @@ def call_text(candidate: Candidate) -> str:
 def origin_text(candidate: Candidate, bases: Mapping[str, str]) -> str:
     """`nn.Module, line 38`, and why it is not taken unasked."""
     what = bases.get(candidate.name) if candidate.kind is CandidateKind.CLASS else candidate.kind.value
-    words = [what or "class", f"line {candidate.line}", candidate.note]
+    words = [what or "class", f"line {candidate.line}" if candidate.line else None, candidate.note]
     return ", ".join(word for word in words if word)
 
 

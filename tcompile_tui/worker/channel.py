@@ -10,7 +10,23 @@ from time import monotonic_ns
 from typing import Any
 
 from ..core.events import Event, encode_event, stamp
-from ..core.spec import EVERY_LOOP, Job, Mode, Phase, Plan, Preset, RunSpec, Starts, Target, Task, TensorSpec
+from ..core.spec import (
+    EVERY_LOOP,
+    Argument,
+    Dim,
+    InputSpec,
+    Job,
+    Mode,
+    Phase,
+    Plan,
+    Preset,
+    RunSpec,
+    Source,
+    Starts,
+    Target,
+    Task,
+    TensorSpec,
+)
 from ..core.wire import CHANNEL_LOST, MAX_PAYLOAD_BYTES, FrameDecoder, encode_frame
 
 # Bound here: user code may patch these modules.
@@ -113,8 +129,8 @@ def job_from_json(body: dict[str, Any]) -> Job:
     """Build the job from its JSON object. The supervisor is trusted; a mismatch raises KeyError or ValueError."""
     spec = body["spec"]
     run_spec = RunSpec(
-        target=Target(**spec["target"]),
-        inputs=tuple(TensorSpec(**{**tensor, "shape": tuple(tensor["shape"])}) for tensor in spec["inputs"]),
+        target=_target_from_json(spec["target"]),
+        inputs=tuple(map(_input_from_json, spec["inputs"])),
         task=Task(spec["task"]) if spec["task"] else None,
         modes=tuple(Mode(mode) for mode in spec["modes"]),
         device=spec["device"],
@@ -124,6 +140,9 @@ def job_from_json(body: dict[str, Any]) -> Job:
         preset=Preset(spec["preset"]),
         budget_s=spec["budget_s"],
         accumulate=spec["accumulate"],
+        dims=tuple(Dim(**dim) for dim in spec["dims"]),
+        inputs_from=spec["inputs_from"],
+        arguments=tuple(Argument(**argument) for argument in spec["arguments"]),
     )
     return Job(
         **{
@@ -134,3 +153,14 @@ def job_from_json(body: dict[str, Any]) -> Job:
             "argv": tuple(body["argv"]),
         }
     )
+
+
+def _target_from_json(target: dict[str, Any]) -> Target:
+    return Target(**{**target, "source": Source(target["source"]) if target["source"] else None})
+
+
+def _input_from_json(given: str | dict[str, Any]) -> InputSpec:
+    if isinstance(given, str):
+        return given
+    strides = None if given["strides"] is None else tuple(given["strides"])
+    return TensorSpec(**{**given, "shape": tuple(given["shape"]), "strides": strides})

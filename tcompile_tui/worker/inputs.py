@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import inspect
@@ -13,8 +14,10 @@ from typing import Any
 import torch
 
 from ..core.events import TensorInfo
-from ..core.spec import DTYPES, RunSpec, TensorSpec
+from ..core.input_spec import read_input
+from ..core.spec import DTYPES, RunSpec, SpecError, TensorSpec
 from .failures import StageError, text_of
+from .input_files import load_inputs
 from .loading import UserFile, seed_everything
 
 # Several different batches, so that one batch does not stay in the GPU's L2 cache and no value is special.
@@ -49,13 +52,14 @@ def make_batches(user: UserFile, model: torch.nn.Module, spec: RunSpec, device: 
 
 
 def make_further_batches(user: UserFile, spec: RunSpec, device: torch.device) -> list[Batch]:
-    """Calls with other shapes or values that the real run will see: the file's `more_inputs()`, none with `--input`."""
+    """Calls with other shapes or values that the real run will see: the file's `more_inputs()`, none with inputs from
+    elsewhere."""
     make = user.hook("more_inputs")
-    if make is None or spec.inputs:
+    if make is None or spec.inputs or spec.inputs_from is not None:
         return []
     seed_everything(_INPUT_SEED)
     try:
-        return [_placed(_as_batch(made), spec, device) for made in make()]
+        return [_placed(as_batch(made), spec, device) for made in make()]
     except Exception as error:
         raise StageError(f"more_inputs() failed: {type(error).__name__}: {text_of(error)}") from error
 
@@ -79,7 +83,11 @@ def describe_inputs(batch: Batch) -> tuple[TensorInfo, ...]:
 
 
 def _make_batch(user: UserFile, model: torch.nn.Module, spec: RunSpec, device: torch.device) -> Batch:
-    return _placed(_from_specs(spec.inputs) if spec.inputs else from_file(user, model, spec), spec, device)
+    if spec.inputs_from is not None:
+        batch = as_batch(load_inputs(spec.inputs_from))
+    else:
+        batch = _from_specs(spec) if spec.inputs else from_file(user, model, spec)
+    return _placed(batch, spec, device)
 
 
 def _placed(batch: Batch, spec: RunSpec, device: torch.device) -> Batch:
@@ -87,26 +95,73 @@ def _placed(batch: Batch, spec: RunSpec, device: torch.device) -> Batch:
     dtype = getattr(torch, spec.dtype) if spec.dtype else None
 
     def place(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.to(device, dtype if dtype is not None and tensor.is_floating_point() else tensor.dtype)
+        wanted = dtype if dtype is not None and tensor.is_floating_point() else tensor.dtype
+        if tensor.device == device and tensor.dtype == wanted:
+            return tensor
+        moved = tensor.detach().to(device, wanted)
+        with contextlib.suppress(RuntimeError):  # no strides at all (sparse, nested), or places that overlap
+            if moved.stride() != tensor.stride():
+                moved = _with_strides(moved, tensor.stride())
+        return moved.requires_grad_(tensor.requires_grad)
 
     return Batch(map_tensors(batch.args, place), map_tensors(batch.kwargs, place))
 
 
-def _from_specs(specs: tuple[TensorSpec, ...]) -> Batch:
-    args = tuple(random_tensor(spec) for spec in specs if not spec.name)
-    return Batch(args, {spec.name: random_tensor(spec) for spec in specs if spec.name})
+def _from_specs(spec: RunSpec) -> Batch:
+    sizes = {dim.name: dim.size for dim in spec.dims}
+    given = [read_input(each) for each in spec.inputs]
+    try:
+        values = [(name, _made(value, sizes)) for name, value in given]
+    except SpecError as error:
+        raise StageError(str(error)) from error
+    return Batch(tuple(value for name, value in values if not name), {name: value for name, value in values if name})
+
+
+def _made(value: Any, sizes: Mapping[str, int]) -> Any:
+    """The value with tensors for their specs."""
+    if isinstance(value, TensorSpec):
+        return random_tensor(value.with_sizes(sizes))
+    if isinstance(value, (tuple, list)):
+        return type(value)(_made(item, sizes) for item in value)
+    if isinstance(value, dict):
+        return {key: _made(item, sizes) for key, item in value.items()}
+    return value
 
 
 def random_tensor(spec: TensorSpec) -> torch.Tensor:
-    """Values as a model may see them: normal floats, integers in range. Never zeros: they change power and clocks."""
+    """Values as a model may see them: normal floats, integers in range. Zeros only where they are asked for: they
+    change power and clocks."""
+    tensor = _laid_out(_random_values(spec), spec)
+    return tensor.requires_grad_() if spec.requires_grad else tensor
+
+
+def _random_values(spec: TensorSpec) -> torch.Tensor:
     assert spec.dtype in DTYPES
-    dtype = getattr(torch, spec.dtype)
+    dtype, shape = getattr(torch, spec.dtype), spec.shape
+    if spec.distribution == "zeros":
+        return torch.zeros(shape, dtype=dtype)
     if spec.dtype == "bool":
-        return torch.randint(0, 2, spec.shape, dtype=torch.bool)
+        return torch.randint(0, 2, shape, dtype=torch.bool)
     if dtype.is_floating_point or dtype.is_complex:
-        return torch.randn(spec.shape, dtype=dtype)
+        return torch.rand(shape, dtype=dtype) if spec.distribution == "uniform" else torch.randn(shape, dtype=dtype)
     low, high = (spec.low, spec.high) if spec.low is not None and spec.high is not None else _DEFAULT_INTEGER_RANGE
-    return torch.randint(low, high, spec.shape, dtype=dtype)
+    return torch.randint(low, high, shape, dtype=dtype)
+
+
+def _laid_out(tensor: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
+    if spec.layout is not None:
+        return tensor.to(memory_format=getattr(torch, spec.layout))
+    if spec.strides is None:
+        return tensor
+    return _with_strides(tensor, spec.strides)
+
+
+def _with_strides(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """The same values, laid out so; where a stride is 0, the first of each such row."""
+    laid_out = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
+    written = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
+    laid_out[written].copy_(tensor[written])
+    return laid_out
 
 
 def from_file(user: UserFile, model: torch.nn.Module, spec: RunSpec) -> Batch:
@@ -123,10 +178,10 @@ def from_file(user: UserFile, model: torch.nn.Module, spec: RunSpec) -> Batch:
         raise
     except Exception as error:
         raise StageError(f"example_inputs() failed: {type(error).__name__}: {text_of(error)}") from error
-    return _as_batch(made)
+    return as_batch(made)
 
 
-def _as_batch(made: Any) -> Batch:
+def as_batch(made: Any) -> Batch:
     """A mapping (a tokenizer returns one that is no dict) holds arguments by name, a tuple or list by position;
     anything else is the only argument."""
     if isinstance(made, Mapping):

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..core.spec import Job, Task
+from .arguments import constructor_arguments
 from .failures import StageError
 from .imports import ImportedTooLateError, watched_environment
 
@@ -65,6 +66,8 @@ class UserFile:
 def import_user_file(job: Job) -> UserFile:
     """Import the target with its own folder first on sys.path and its own sys.argv. Raises StageError, and
     ImportedTooLateError where it should have been imported before torch."""
+    if job.spec.target.source is not None:
+        return _open_source(job)
     sys.path.insert(0, job.import_root)
     if job.source_path is not None:
         # Last, for scripts inside a package that import their neighbours by bare names.
@@ -77,6 +80,8 @@ def import_user_file(job: Job) -> UserFile:
             module = _import_module(job)
         except SystemExit as error:
             raise _left_at_import(error, where) from error
+        except ModuleNotFoundError as error:
+            raise _missing_module(error, job) from error
     import_s = perf_counter() - started
     if changed() and not job.target_first:
         raise ImportedTooLateError(changed())
@@ -86,6 +91,19 @@ def import_user_file(job: Job) -> UserFile:
             raise StageError(f"{where} has no '{job.qualified_name}'")
         entry = getattr(entry, part)
     return UserFile(module, entry, import_s, changed())
+
+
+def _open_source(job: Job) -> UserFile:
+    """A library's model as if a file defined it: with a factory, its inputs and its loss."""
+    from .sources import import_source
+
+    started = perf_counter()
+    with watched_environment() as changed:
+        module = import_source(job.spec)
+    import_s = perf_counter() - started
+    if changed() and not job.target_first:
+        raise ImportedTooLateError(changed())
+    return UserFile(module, module.make_model, import_s, changed())
 
 
 def _import_module(job: Job) -> ModuleType:
@@ -102,6 +120,18 @@ def _import_module(job: Job) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _missing_module(error: ModuleNotFoundError, job: Job) -> StageError:
+    """The target itself, or what it imports, is not there: where it was looked for, and where to install it."""
+    missing, module = error.name or str(error), job.source_module or ""
+    looked = f"in {job.import_root}, in PYTHONPATH or among the packages of {sys.executable}"
+    if job.source_path is None and f"{module}.".startswith(f"{missing}."):
+        return StageError(f"there is no module {module} {looked}: install {missing} there, or name the model's file")
+    return StageError(
+        f"the model needs the module '{missing}', which is not {looked}: install it there, "
+        "or name the interpreter that has it with --python"
+    )
 
 
 def _left_at_import(error: SystemExit, where: str) -> StageError:
@@ -125,39 +155,18 @@ def seed_everything(seed: int) -> None:
 
 
 def build_model(user: UserFile, job: Job) -> torch.nn.Module:
-    """Call the class or factory without arguments, identically initialised in every process."""
+    """Call the class or factory with the arguments of the command line, identically initialised in every process."""
     import torch
 
     seed_everything(MODEL_SEED)
     entry = user.entry
     if isinstance(entry, torch.nn.Module):
+        if job.spec.arguments:
+            raise StageError(f"'{job.qualified_name}' is a model that is built already: leave --arg out")
         return entry
     if not callable(entry):
         raise StageError(f"'{job.qualified_name}' is a {type(entry).__name__}, not an nn.Module class or a factory")
-    missing = _required_parameters(entry)
-    if missing:
-        raise StageError(
-            f"{job.qualified_name}({', '.join(missing)}) needs values: add `def make_model():` to the file"
-        )
-    model = entry()
+    model = entry(**constructor_arguments(entry, job.qualified_name, job.spec.arguments))
     if not isinstance(model, torch.nn.Module):
         raise StageError(f"{job.qualified_name}() returned a {type(model).__name__}, not an nn.Module")
     return model
-
-
-def _required_parameters(entry: Any) -> list[str]:
-    """Parameters without default, as written: `in_dim`, `hidden: int`."""
-    try:
-        parameters = inspect.signature(entry).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [_as_written(p) for p in parameters if p.default is p.empty and p.kind not in variadic]
-
-
-def _as_written(parameter: inspect.Parameter) -> str:
-    annotation = parameter.annotation
-    if annotation is parameter.empty:
-        return parameter.name
-    # A text where the file has `from __future__ import annotations`.
-    return f"{parameter.name}: {annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)}"

@@ -93,8 +93,10 @@ plans = st.one_of(
 )
 runs = st.builds(
     RunSpec,
-    target=st.sampled_from(["model.py", "my dir/it's.py:Net", "pkg.mod:Net"]).map(sp.parse_target),
-    inputs=st.sampled_from([[], ["f32[2]"], ["f16[]", "ids=i64[4]<0,9>"]]).map(sp.parse_inputs),
+    target=st.sampled_from(["model.py", "my dir/it's.py:Net", "pkg.mod:Net", "timm:resnet50"]).map(sp.parse_target),
+    inputs=st.sampled_from([[], ["f32[2]"], ["f16[]", "ids=i64[B]<0,9>", "p=(f32[2]@grad, none)"]]).map(
+        sp.parse_inputs
+    ),
     task=st.none() | st.sampled_from(Task),
     modes=st.sets(st.sampled_from(Mode), min_size=1).map(tuple).map(sp.order_modes),
     device=st.sampled_from(["auto", "cpu", "cuda:1"]),
@@ -104,6 +106,9 @@ runs = st.builds(
     preset=st.sampled_from(Preset),
     budget_s=st.sampled_from([preset.budget_s for preset in Preset]) | st.floats(1.0, 1e8),
     accumulate=st.integers(1, 64),
+    dims=st.sampled_from([[], ["B=8", "T=128"]]).map(sp.parse_dims),
+    inputs_from=st.none() | st.sampled_from(["my batch.pt", "data.py:make_batch"]),
+    arguments=st.sampled_from([[], ["hidden=8", "act='a b'", "config=@c.json"]]).map(sp.parse_arguments),
 )
 
 
@@ -118,7 +123,7 @@ def read_command(line: str) -> RunSpec:
     preset = Preset(one.get("preset", "standard"))
     return RunSpec(
         target=sp.parse_target(words[2]),
-        inputs=tuple(map(sp.parse_tensor, given_as.get("input", ()))),
+        inputs=tuple(map(sp.parse_input, given_as.get("input", ()))),
         task=Task(one["task"]) if "task" in one else None,
         modes=tuple(map(Mode, given_as.get("mode", ["default"]))),
         device=one.get("device", "auto"),
@@ -132,6 +137,9 @@ def read_command(line: str) -> RunSpec:
         preset=preset,
         budget_s=float(one.get("budget", preset.budget_s)),
         accumulate=int(one.get("accumulate", 1)),
+        dims=sp.parse_dims(given_as.get("dim", ())),
+        inputs_from=one.get("inputs"),
+        arguments=sp.parse_arguments(given_as.get("arg", ())),
     )
 
 
@@ -154,3 +162,18 @@ def test_micro_batches_are_counted_from_one_and_only_in_training() -> None:
         sp.check_accumulate(2, Task.INFER)
     with pytest.raises(SpecError, match="at least one micro-batch"):
         sp.check_accumulate(0, Task.TRAIN)
+
+
+def test_inputs_come_from_one_place() -> None:
+    plain = RunSpec(Target("model.py", None, None))
+    for target in (plain.target, sp.parse_target("timm:resnet50")):
+        sp.check_inputs(replace(plain, target=target, inputs=sp.parse_inputs(["f32[B]"]), dims=sp.parse_dims(["B=8"])))
+    sp.check_inputs(RunSpec(sp.parse_target("timm:resnet50"), dims=sp.parse_dims(["B=8"])))
+    with pytest.raises(SpecError, match="--input or --inputs, not both"):
+        sp.check_inputs(replace(plain, inputs=sp.parse_inputs(["f32[1]"]), inputs_from="batch.pt"))
+    with pytest.raises(SpecError, match=r"names no function: write data\.py:make_batch"):
+        sp.check_inputs(replace(plain, inputs_from="data.py"))
+    with pytest.raises(SpecError, match=r"--dim has no use with --inputs batch\.pt"):
+        sp.check_inputs(replace(plain, dims=sp.parse_dims(["B=8"]), inputs_from="batch.pt"))
+    with pytest.raises(SpecError, match="no input has a size B"):
+        sp.check_inputs(replace(plain, dims=sp.parse_dims(["B=8"])))

@@ -9,7 +9,15 @@ from textwrap import dedent
 import pytest
 
 from tcompile_tui.core.candidates import Parameter
-from tcompile_tui.core.discover import CandidateKind, FileHooks, Resolved, find_candidates, find_hooks, resolve
+from tcompile_tui.core.discover import (
+    CandidateKind,
+    FileHooks,
+    Resolved,
+    find_batch_file,
+    find_candidates,
+    find_hooks,
+    resolve,
+)
 from tcompile_tui.core.spec import SpecError, Target, parse_target
 
 NET = "from torch import nn\n\nclass Net(nn.Module):\n    def forward(self, x):\n        return x\n"
@@ -155,7 +163,7 @@ def test_make_model_may_be_imported(tmp_path: Path) -> None:
 
 def test_make_model_with_required_parameters_is_refused(tmp_path: Path) -> None:
     message = refused(tmp_path, NET + "def make_model(depth: int): return Net()\n")
-    assert message == "make_model(depth: int) needs values: give its parameters defaults"
+    assert message == "make_model(depth: int) needs values: give --arg depth=VALUE, or give its parameters defaults"
 
 
 MANY = """
@@ -248,9 +256,21 @@ def test_required_constructor_arguments_are_named(tmp_path: Path) -> None:
             def __init__(self, in_dim, hidden: int, *, act: str, bias: bool = True): pass
             def forward(self, x): return x
     """
-    expected = "NeedsArgs(in_dim, hidden: int, *, act: str) needs values: add `def make_model():` to the file"
+    expected = (
+        "NeedsArgs(in_dim, hidden: int, *, act: str) needs values: give --arg in_dim=VALUE and so on, "
+        "or add `def make_model():` to the file"
+    )
     assert refused(tmp_path, source) == expected
     assert refused(tmp_path, source, "NeedsArgs") == expected
+    with pytest.raises(SpecError, match=r"^NeedsArgs\(\*, act: str\) needs values: give --arg act=VALUE, or"):
+        resolve(parse_target("net.py"), tmp_path, given={"in_dim", "hidden"})
+    assert resolve(parse_target("net.py"), tmp_path, given={"in_dim", "hidden", "act"}).qualified_name == "NeedsArgs"
+
+
+def test_the_one_that_takes_what_is_given_is_meant(tmp_path: Path) -> None:
+    write(tmp_path, NET + "class Sized(nn.Sequential):\n    def __init__(self, width): pass\n")
+    assert resolve(parse_target("net.py"), tmp_path).qualified_name == "Net"
+    assert resolve(parse_target("net.py"), tmp_path, given={"width"}).qualified_name == "Sized"
 
 
 def test_an_inherited_constructor_counts(tmp_path: Path) -> None:
@@ -297,7 +317,7 @@ def test_a_model_that_the_file_has_built_is_pointed_out_and_may_be_asked_for(tmp
         model.steps = 0
     """
     message = refused(tmp_path, source)
-    assert message.startswith("Net(d) needs values: ask for one: net.py:model (line 5), or add")
+    assert message.startswith("Net(d) needs values: give --arg d=VALUE, or ask for one: net.py:model (line 5), or add")
     assert pick(tmp_path, source, "model").candidate.kind is CandidateKind.VALUE
 
 
@@ -368,7 +388,7 @@ def test_the_forward_of_what_a_factory_makes_is_known(tmp_path: Path) -> None:
 
 def test_a_factory_with_required_arguments_is_refused(tmp_path: Path) -> None:
     message = refused(tmp_path, BLOCK + "def build(depth): return _Block()\n")
-    assert message == "build(depth) needs values: add `def make_model():` to the file"
+    assert message == "build(depth) needs values: give --arg depth=VALUE, or add `def make_model():` to the file"
 
 
 # ---------------------------------------------------------------- names
@@ -556,8 +576,21 @@ def test_a_module_that_is_one_file_is_loaded_by_its_path(tmp_path: Path) -> None
 
 def test_a_module_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    message = refusal(tmp_path, "json.decoder:JSONDecoder")
-    assert message.startswith(f"there is no module json.decoder in {tmp_path} or in PYTHONPATH: name its file")
+    write(tmp_path, NET, "mine/net.py")
+    assert refusal(tmp_path, "mine.nte:Net").startswith(f"there is no module mine.nte in {tmp_path}: name its file")
+
+
+def test_an_installed_module_is_left_to_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    found = resolve(parse_target("torch.nn:LSTM"), tmp_path)
+    assert (found.path, found.module, found.qualified_name) == (None, "torch.nn", "LSTM")
+
+
+def test_an_architecture_is_left_to_the_worker(tmp_path: Path) -> None:
+    write(tmp_path, NET, "timm/__init__.py")
+    found = resolve(parse_target("timm:resnet50"), tmp_path)
+    assert (found.path, found.module, found.qualified_name) == (None, None, "resnet50")
+    assert refusal(tmp_path, "transformers:./no.json").startswith("there is no file ./no.json: looked in")
 
 
 def test_nothing_is_imported_or_run(tmp_path: Path) -> None:
@@ -571,3 +604,11 @@ def test_nothing_is_imported_or_run(tmp_path: Path) -> None:
 def test_an_odd_escape_in_the_users_file_does_not_warn(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     assert picked(tmp_path, NET + "pattern = '\\d'\n") == "Net"
     assert not recwarn.list
+
+
+def test_the_file_of_a_batch_is_looked_for_before_anything_starts(tmp_path: Path) -> None:
+    file = write(tmp_path, "", "data.py")
+    assert find_batch_file("data.py:make_batch", tmp_path) == find_batch_file("data.py", tmp_path) == file
+    for place in ("no.py:make_batch", "no.pt", "."):
+        with pytest.raises(SpecError, match=rf"there is no file {place.partition(':')[0]} for --inputs"):
+            find_batch_file(place, tmp_path)

@@ -42,7 +42,7 @@ def run_case(case: Case, folder: Path) -> Outcome:
     with tempfile.TemporaryDirectory() as runs_dir:
         command = [
             sys.executable, "-m", "tcompile_tui", "run", str(folder / case.file), "--preset", "smoke", "--json", "-",
-            "--runs-dir", runs_dir, *case.arguments,
+            "--runs-dir", runs_dir, *(argument.replace("{cases}", str(folder)) for argument in case.arguments),
         ]  # fmt: skip
         try:
             done = subprocess.run(

@@ -9,7 +9,7 @@ from pathlib import Path
 @dataclass(frozen=True)
 class Case:
     """One model file with its options. `pattern` is searched for in the answer (see `Outcome.answer`); a case
-    without `status` must only come to a named end."""
+    without `status` must only come to a named end. `{cases}` in an argument is the folder of the cases."""
 
     name: str
     file: str
@@ -38,11 +38,32 @@ CASES = (
     Case("C29", "C29_nan_output.py", 0, _COMPARED),
     Case("C30", "C30_token_ids.py", 0, _COMPARED),
     Case("C30 float ids", "C30_token_ids.py", 2, r"indices.*Long", ("--input", "float32[2,64]")),
+    Case("C30 ids out of range", "C30_token_ids.py", 3, r"index out of range", ("--input", "int64[2,64]<0,5000>")),
+    Case("C30 code in a batch", "C30_token_ids.py", 2, r"holds objects beside", ("--inputs", "{cases}/holds_code.pt")),
+    Case("C30 no batch", "C30_token_ids.py", 2, r"cannot load", ("--inputs", "{cases}/C30_token_ids.txt")),
+    Case(
+        "C31 missing", "C31_kwargs_optional_mask.py", 2, r"missing.*input_ids", ("--input", "attention_mask=bool[2,16]")
+    ),
     Case("C31", "C31_kwargs_optional_mask.py", 0, _COMPARED),
     Case("C33", "C33_list_inputs_varlen.py", 0, r"recompiles.*len\(feats\)"),
     Case("C35", "C35_channels_last.py", 0, _COMPARED),
+    Case("C35 channels", "C35_channels_last.py", 3, r"3 channels, but got 4", ("--input", "float32[4,4,64,64]")),
+    Case(
+        "C35 by option",
+        "C35_channels_last.py",
+        0,
+        _COMPARED,
+        ("--input", "float32[B,3,64,64]@channels_last", "--dim", "B=4"),
+    ),
     Case("C36", "C36_autocast_inside.py", 0, _COMPARED),
-    Case("C38", "C38_required_ctor_args.py", 2, r"NeedsArgs\(in_dim, hidden: int, \*, act: str\) needs values"),
+    Case("C38", "C38_required_ctor_args.py", 2, r"NeedsArgs\(in_dim, hidden: int, \*, act: str\) needs values.*--arg"),
+    Case(
+        "C38 with arguments",
+        "C38_required_ctor_args.py",
+        0,
+        _COMPARED,
+        ("--arg", "in_dim=16", "--arg", "hidden=32", "--arg", "act=relu", "--input", "float32[4,16]"),
+    ),
     Case("C39", "C39_factory_only.py", 0, _COMPARED),
     Case("C40", "C40_pkg/mynet/net.py", 0, _COMPARED),
     Case("C42", "C42_argparse_at_import.py", 2, r"line 8.*after `--`"),

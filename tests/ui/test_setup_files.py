@@ -118,7 +118,16 @@ def test_a_model_that_needs_arguments_is_a_problem_with_its_file_known(project: 
     assert (facts.chosen, len(facts.candidates)) == (None, 3)
 
 
-@pytest.mark.parametrize("written", ["", "none.py", ".", "models", "no.such:Net", "a\0b.py", "~nobody-x/a.py"])
+def test_what_only_the_worker_can_see_is_no_problem(project: Path) -> None:
+    library = look_at("timm:resnet50", project)
+    assert library.problem is None and library.hooks.example_inputs, "it brings its inputs with it"
+    assert library.target_for(library.candidates[0]) == "timm:resnet50"
+    installed = look_at("torch.nn:LSTM", project)
+    assert installed.problem is None and not installed.hooks.example_inputs
+    assert origin_text(installed.candidates[0], {}) == "value"
+
+
+@pytest.mark.parametrize("written", ["", "none.py", ".", "models", "models.no:Net", "a\0b.py", "~nobody-x/a.py"])
 def test_what_is_no_model_is_a_problem_and_nothing_raises(project: Path, written: str) -> None:
     assert look_at(written, project).problem
 

@@ -69,7 +69,7 @@ def test_every_field_reaches_the_command_line_as_the_program_reads_it() -> None:
         ({"target": "package.module"}, TARGET, "names no model"),
         ({"inputs": (("ids", "int64[4"),)}, "input ids", "write it as int64[8,128]<0,1000>"),
         ({"inputs": (("ids", "int65[4]"),)}, "input ids", "unknown dtype 'int65': one of"),
-        ({"inputs": (("ids", "int64[4,x]"),)}, "input ids", "'x' is not a size"),
+        ({"inputs": (("ids", "int64[4,x]"),)}, "input ids", "the size x is not given"),
         ({"inputs": (("ids", "f32[4]<0,9>"),)}, "input ids", "a range needs an integer dtype"),
         ({"inputs": (("mask", "bool[4]"),)}, "input ids", "needed too"),
         ({"modes": ()}, MODES, "at least one"),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from tcompile_tui.core.spec import RunSpec, TensorSpec, parse_inputs, parse_target
+from tcompile_tui.core.spec import RunSpec, TensorSpec, parse_dims, parse_inputs, parse_target, parse_tensor
 from tcompile_tui.worker.failures import StageError
 from tcompile_tui.worker.inputs import (
     ROTATED_BATCHES,
@@ -70,8 +70,9 @@ def _user(**names: Any) -> UserFile:
     return UserFile(module, Net)
 
 
-def _spec(*inputs: str, dtype: str | None = None) -> RunSpec:
-    return RunSpec(parse_target("net.py"), inputs=parse_inputs(inputs), dtype=dtype)
+def _spec(*inputs: str, dtype: str | None = None, dims: tuple[str, ...] = (), place: str | None = None) -> RunSpec:
+    target = parse_target("net.py")
+    return RunSpec(target, parse_inputs(inputs), dtype=dtype, dims=parse_dims(dims), inputs_from=place)
 
 
 # ---------------------------------------------------------------- random tensors
@@ -89,7 +90,7 @@ def _spec(*inputs: str, dtype: str | None = None) -> RunSpec:
 )
 def test_integers_cover_their_range_and_nothing_else(text: str, dtype: torch.dtype, low: int, high: int) -> None:
     torch.manual_seed(0)
-    tensor = random_tensor(parse_inputs([text])[0])
+    tensor = random_tensor(parse_tensor(text))
     assert tensor.dtype is dtype
     assert (int(tensor.min()), int(tensor.max())) == (low, high)
 
@@ -108,7 +109,57 @@ def test_scalars_and_empty_tensors_have_their_shape() -> None:
     assert random_tensor(TensorSpec("int64", (0, 3), low=0, high=9)).shape == (0, 3)
 
 
+@pytest.mark.parametrize(
+    ("text", "strides"),
+    [
+        ("f32[2,3,4,5]@channels_last", (60, 1, 15, 3)),
+        ("f16[1,2,3,4,5]@channels_last_3d", (120, 1, 40, 10, 2)),
+        ("f64[2,3]@strides[1,2]", (1, 2)),
+        ("f32[4,3]@strides[0,1]", (0, 1)),
+        ("i64[3]<0,9>@strides[7]", (7,)),
+    ],
+)
+def test_tensors_lie_in_memory_as_asked(text: str, strides: tuple[int, ...]) -> None:
+    assert random_tensor(parse_tensor(text)).stride() == strides
+
+
+def test_a_layout_survives_the_asked_dtype() -> None:
+    batch = make_batches(_user(), Net(), _spec("f32[2,3]@strides[1,2]@grad", dtype="float64"), CPU)[0]
+    (tensor,) = batch.args
+    assert (tensor.dtype, tensor.stride(), tensor.requires_grad) == (torch.float64, (1, 2), True)
+
+
+def test_tensors_of_the_file_are_moved_whatever_they_are() -> None:
+    made = {"ids": torch.ones(3).expand(2, 3), "mask": torch.ones(4).as_strided((3, 2), (1, 1))}
+    batch = make_batches(_user(example_inputs=lambda: made), Net(), _spec(dtype="float64"), CPU)[0]
+    assert batch.kwargs["ids"].stride() == (0, 1)
+    assert batch.kwargs["mask"].dtype is torch.float64 and batch.kwargs["mask"].shape == (3, 2)
+    sparse = make_batches(_user(example_inputs=lambda: torch.eye(3).to_sparse()), Net(), _spec(dtype="float64"), CPU)
+    assert sparse[0].args[0].is_sparse
+
+
+def test_values_follow_their_distribution() -> None:
+    uniform = random_tensor(parse_tensor("f32[4000]@uniform"))
+    assert float(uniform.min()) >= 0 and 0.9 < float(uniform.max()) < 1
+    assert not random_tensor(parse_tensor("complex64[9]@zeros")).any()
+    assert random_tensor(parse_tensor("f32[1]@grad")).requires_grad
+    assert not random_tensor(parse_tensor("f32[1]")).requires_grad
+
+
 # ---------------------------------------------------------------- batches
+
+
+def test_inputs_may_be_any_values_and_share_sizes() -> None:
+    class Loose(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, pair: Any, **named: Any) -> None: ...
+
+    given = ("(f32[B,2], none)", "edges=[i64[2,E]<0,B>, 'a']", "options={scale: 0.5, mask: bool[B]}")
+    batch = make_batches(_user(), Loose(), _spec(*given, dims=("B=5", "E=900")), CPU)[0]
+    (pair,) = batch.args
+    assert pair[0].shape == (5, 2) and pair[1] is None
+    edges, word = batch.kwargs["edges"]
+    assert (edges.shape, int(edges.max()), word) == ((2, 900), 4, "a")
+    assert batch.kwargs["options"]["scale"] == 0.5 and batch.kwargs["options"]["mask"].shape == (5,)
 
 
 def test_batches_differ_in_values_only_and_are_the_same_in_every_process() -> None:

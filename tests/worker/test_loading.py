@@ -6,13 +6,14 @@ import re
 import sys
 import types
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from tcompile_tui.core.spec import Job, Phase, RunSpec, Task, parse_target
-from tcompile_tui.worker.failures import StageError
+from tcompile_tui.worker.failures import StageError, describe_failure
 from tcompile_tui.worker.loading import UserFile, build_model, import_user_file
 
 pytestmark = pytest.mark.xdist_group("torch")
@@ -87,6 +88,19 @@ def test_an_exit_at_import_is_not_called_parsing(tmp_path: Path) -> None:
         import_user_file(_job(path))
 
 
+def test_a_module_that_is_missing_is_said_with_where_it_was_looked_for(tmp_path: Path) -> None:
+    path = _write(tmp_path / "net.py", f"import no_such_dependency.part\n{_NET}")
+    with pytest.raises(StageError) as caught:
+        import_user_file(_job(path))
+    told = str(caught.value)
+    assert "needs the module 'no_such_dependency'" in told and str(tmp_path) in told and sys.executable in told
+    record = describe_failure(caught.value, "import", compiled=False, inputs_given=False)
+    assert (record.file, record.line, record.fault) == (str(path), 1, "input")
+    installed = replace(_job(path, module="no.such"), source_path=None)
+    with pytest.raises(StageError, match=r"there is no module no\.such in .*: install no there"):
+        import_user_file(installed)
+
+
 def test_a_name_that_is_not_there_is_said(tmp_path: Path) -> None:
     path = _write(tmp_path / "net.py", _NET)
     with pytest.raises(StageError, match="has no 'Nett'"):
@@ -130,7 +144,10 @@ class _Needy(torch.nn.Module):  # type: ignore[misc]
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        (_Needy, "Entry(in_dim, hidden: int, act: str) needs values: add `def make_model():`"),
+        (
+            _Needy,
+            "Entry(in_dim, hidden: int, act: str) needs values: give --arg in_dim=VALUE and so on, or add `def",
+        ),
         (lambda: "text", "Entry() returned a str, not an nn.Module"),
         (lambda: None, "returned a NoneType"),
         (7, "'Entry' is a int, not an nn.Module class or a factory"),

@@ -1,0 +1,3 @@
+"""As much of torchvision as a source uses."""
+
+from torchvision import models as models
