@@ -11,6 +11,9 @@ import shlex
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from .spec_error import SpecError as SpecError
+from .step_spec import USUAL_STEP, StepSpec, step_words
+
 INTEGER_DTYPES = ("int8", "int16", "int32", "int64", "uint8")
 FLOATING_DTYPES = ("float16", "bfloat16", "float32", "float64")
 COMPLEX_DTYPES = ("complex64", "complex128")
@@ -24,14 +27,6 @@ DTYPE_ALIASES = {
 }  # fmt: skip
 
 ASSUMED_PLAN_HOURS = 24.0
-
-
-class SpecError(ValueError):
-    """Something the user wrote cannot be understood; the message is one printable line for them."""
-
-    def __init__(self, message: str) -> None:
-        printable = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
-        super().__init__("".join(printable))
 
 
 class Task(str, enum.Enum):
@@ -263,8 +258,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """Everything that decides what is measured. `task` None means: as the file says, else infer. A training step is
-    one optimizer step over `accumulate` micro-batches."""
+    """Everything that decides what is measured. `task` None means: as the file says, else infer."""
 
     target: Target
     inputs: tuple[TensorSpec, ...] = ()
@@ -276,7 +270,7 @@ class RunSpec:
     plan: Plan = Plan()
     preset: Preset = Preset.STANDARD
     budget_s: float = Preset.STANDARD.budget_s
-    accumulate: int = 1
+    step: StepSpec = USUAL_STEP
 
 
 _DEVICE = re.compile(r"auto|cpu|cuda|cuda:[0-9]+")
@@ -295,15 +289,6 @@ def parse_dtype(text: str) -> str:
     if dtype not in FLOATING_DTYPES:
         raise SpecError(f"unknown dtype '{text}' for the model: one of {', '.join(FLOATING_DTYPES)}")
     return dtype
-
-
-def check_accumulate(accumulate: int, task: Task | None) -> int:
-    """Micro-batches of one optimizer step, which only training has. Raises SpecError."""
-    if accumulate < 1:
-        raise SpecError(f"--accumulate {accumulate}: a step has at least one micro-batch")
-    if accumulate > 1 and task is Task.INFER:
-        raise SpecError(f"--accumulate {accumulate} is for training: leave it out, or use --task train")
-    return accumulate
 
 
 def order_modes(modes: list[Mode] | tuple[Mode, ...]) -> tuple[Mode, ...]:
@@ -327,8 +312,7 @@ def command_line(spec: RunSpec) -> str:
         words += ["--dtype", spec.dtype]
     if spec.amp is not None:
         words += ["--amp", spec.amp]
-    if spec.accumulate != 1:
-        words += ["--accumulate", str(spec.accumulate)]
+    words += step_words(spec.step)
     if spec.plan.steps is not None:
         words += ["--planned-steps", str(spec.plan.steps)]
     if spec.plan.hours is not None:

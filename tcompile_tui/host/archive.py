@@ -11,7 +11,9 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parent.parent
 WORKER_PACKAGE = "_tcompile_worker"
-_CORE_MODULES = ("__init__.py", "spec.py", "event.py", "compiler_events.py", "events.py", "wire.py")
+_CORE_MODULES = (
+    "__init__.py", "spec_error.py", "step_spec.py", "spec.py", "event.py", "compiler_events.py", "events.py", "wire.py",
+)  # fmt: skip
 _ENTRY = f"from {WORKER_PACKAGE}.worker.__main__ import main\nmain()\n"
 
 

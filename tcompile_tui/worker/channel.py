@@ -11,6 +11,7 @@ from typing import Any
 
 from ..core.events import Event, encode_event, stamp
 from ..core.spec import EVERY_LOOP, Job, Mode, Phase, Plan, Preset, RunSpec, Starts, Target, Task, TensorSpec
+from ..core.step_spec import step_from_json
 from ..core.wire import MAX_PAYLOAD_BYTES, FrameDecoder, encode_frame
 
 # Bound here: user code may patch the os module.
@@ -101,7 +102,7 @@ def job_from_json(body: dict[str, Any]) -> Job:
         plan=Plan(**{**spec["plan"], "starts": Starts(**spec["plan"]["starts"])}),
         preset=Preset(spec["preset"]),
         budget_s=spec["budget_s"],
-        accumulate=spec["accumulate"],
+        step=step_from_json(spec["step"]),
     )
     return Job(
         **{

@@ -87,6 +87,12 @@ def compile_model(model: torch.nn.Module, mode: str | None) -> tuple[torch.nn.Mo
     return model, False
 
 
+def compile_function(function: Callable[..., Any], mode: str | None) -> Callable[..., Any]:
+    """As `torch.compile(function, mode=...)`."""
+    compiled: Callable[..., Any] = torch.compile(function, **({} if mode is None else {"mode": mode}))
+    return compiled
+
+
 def _skips_forward(model: torch.nn.Module) -> bool:
     try:
         from torch._dynamo import trace_rules

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -25,10 +25,19 @@ _DEFAULT_INTEGER_RANGE = (0, 2)
 
 @dataclass(frozen=True)
 class Batch:
-    """The arguments of one call of the model."""
+    """The arguments of one call of the model. `single`: they were given as one value, not as a tuple of one."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    single: bool = False
+
+    @property
+    def as_given(self) -> Any:
+        """What a step of the user's own is called with: a dict by name, or by position a tuple or the one value.
+        Raises StageError where some have a name and some have none."""
+        if self.args and self.kwargs:
+            raise StageError("a step of your own gets one batch: give all inputs by name, or none of them")
+        return self.kwargs if self.kwargs else self.args[0] if self.single else self.args
 
 
 def make_batches(user: UserFile, model: torch.nn.Module, spec: RunSpec, device: torch.device) -> list[Batch]:
@@ -64,6 +73,7 @@ def clone_batch(batch: Batch) -> Batch:
     return Batch(
         map_tensors(batch.args, lambda tensor: tensor.detach().clone().requires_grad_(tensor.requires_grad)),
         map_tensors(batch.kwargs, lambda tensor: tensor.detach().clone().requires_grad_(tensor.requires_grad)),
+        batch.single,
     )
 
 
@@ -82,18 +92,21 @@ def _make_batch(user: UserFile, model: torch.nn.Module, spec: RunSpec, device: t
 
 
 def _placed(batch: Batch, spec: RunSpec, device: torch.device) -> Batch:
-    """On the device; floating tensors in the dtype of the model, where one is asked for."""
+    """On the device; floating tensors in the dtype of the model and images in its memory format, where one is asked
+    for."""
     dtype = getattr(torch, spec.dtype) if spec.dtype else None
 
     def place(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.to(device, dtype if dtype is not None and tensor.is_floating_point() else tensor.dtype)
+        placed = tensor.to(device, dtype if dtype is not None and tensor.is_floating_point() else tensor.dtype)
+        is_image = spec.step.channels_last and placed.dim() == 4 and placed.is_floating_point()
+        return placed.contiguous(memory_format=torch.channels_last) if is_image else placed
 
-    return Batch(map_tensors(batch.args, place), map_tensors(batch.kwargs, place))
+    return replace(batch, args=map_tensors(batch.args, place), kwargs=map_tensors(batch.kwargs, place))
 
 
 def _from_specs(specs: tuple[TensorSpec, ...]) -> Batch:
     args = tuple(random_tensor(spec) for spec in specs if not spec.name)
-    return Batch(args, {spec.name: random_tensor(spec) for spec in specs if spec.name})
+    return Batch(args, {spec.name: random_tensor(spec) for spec in specs if spec.name}, single=len(specs) == 1)
 
 
 def random_tensor(spec: TensorSpec) -> torch.Tensor:
@@ -129,7 +142,7 @@ def _as_batch(made: Any) -> Batch:
     anything else is the only argument."""
     if isinstance(made, Mapping):
         return Batch((), dict(made))
-    return Batch(tuple(made) if isinstance(made, (tuple, list)) else (made,), {})
+    return Batch(tuple(made), {}) if isinstance(made, (tuple, list)) else Batch((made,), {}, single=True)
 
 
 def _parameters_text(model: torch.nn.Module) -> str:
