@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tcompile_tui.core.compile_log import BreakSite, CompileLog
+from tcompile_tui.core.events import Recompiled
 from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.results import ModeResult, ModeStatus
 from tcompile_tui.core.spec import Arm, Mode, Phase
@@ -85,6 +86,14 @@ def _recompiles(state: RunState, results: Sequence[ModeResult]) -> Iterator[Find
                 advice="make the value that changes a tensor, or mark the size dynamic",
             )
         for recompile in log.recompiles[:1] if log.recompile_count else ():
+            if _makes_optimizer_state(recompile, state):
+                yield Finding(
+                    "optimizer-compiled-twice",
+                    Severity.NOTE,
+                    "the optimizer's step was compiled twice: its first call makes the state that later ones find",
+                    evidence="both are part of the start's cost",
+                )
+                continue
             failure = recompile.failures[0] if recompile.failures else None
             file, line = _place(failure.where if failure is not None else None, log)
             yield Finding(
@@ -102,6 +111,11 @@ def _recompiles(state: RunState, results: Sequence[ModeResult]) -> Iterator[Find
                 Severity.NOTE,
                 f"{dynamic.name} became a dynamic size ({dynamic.old or '?'} -> {dynamic.new or '?'})",
             )
+
+
+def _makes_optimizer_state(recompile: Recompiled, state: RunState) -> bool:
+    compiles_optimizer = state.run is not None and state.run.spec.step.compile_optimizer
+    return compiles_optimizer and any("self.state" in failure.guard for failure in recompile.failures)
 
 
 _PLACE = re.compile(r"(?P<file>.+):(?P<line>[0-9]+) in ")

@@ -10,6 +10,7 @@ from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.spec import Phase
 from tcompile_tui.core.state import RunState
+from tcompile_tui.core.step_spec import USUAL_STEP
 from tcompile_tui.core.units import percent, plural, ratio, size
 
 _MIN_BIG_GPU_SMS = 68  # torch._inductor.utils.is_big_gpu
@@ -136,7 +137,8 @@ def _settings(state: RunState, results: Sequence[ModeResult]) -> Iterator[Findin
             Severity.ADVICE,
             "float32 matrix products run without tensor cores, in both arms",
             evidence="torch.get_float32_matmul_precision() is 'highest'",
-            advice="torch.set_float32_matmul_precision('high') if your model allows TF32; then measure again",
+            advice="if your model allows TF32, measure again with --tf32; in your code that is"
+            " torch.set_float32_matmul_precision('high')",
         )
     autotuned = any(result.mode.value.startswith("max-autotune") for result in results)
     if autotuned and facts.sm_count < _MIN_BIG_GPU_SMS:
@@ -144,6 +146,20 @@ def _settings(state: RunState, results: Sequence[ModeResult]) -> Iterator[Findin
             "too-few-sms",
             Severity.NOTE,
             f"max-autotune does not tune matrix products on this GPU ({facts.sm_count} of {_MIN_BIG_GPU_SMS} SMs)",
+        )
+
+
+def _shared_settings(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    """What was switched on for both arms is part of what the speedup means."""
+    step = state.run.spec.step if state.run is not None else USUAL_STEP
+    needed = ["torch.set_float32_matmul_precision('high')"] if step.tf32 else []
+    needed += ["model.to(memory_format=torch.channels_last)"] if step.channels_last else []
+    if needed and any(result.speedup is not None for result in results):
+        yield Finding(
+            "shared-settings",
+            Severity.NOTE,
+            f"eager and compiled both ran with {' and '.join(needed)}",
+            advice="the figures hold for code that does the same",
         )
 
 
@@ -169,4 +185,13 @@ def _left_behind(state: RunState, results: Sequence[ModeResult]) -> Iterator[Fin
         )
 
 
-RULES: tuple[Rule, ...] = (_memory, _noise, _host_speed, _gpu, _settings, _partly_compiled, _left_behind)
+RULES: tuple[Rule, ...] = (
+    _memory,
+    _noise,
+    _host_speed,
+    _gpu,
+    _settings,
+    _shared_settings,
+    _partly_compiled,
+    _left_behind,
+)

@@ -12,6 +12,7 @@ from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.results import ModeResult, StepProof, planned_gain
 from tcompile_tui.core.state import RunState
+from tcompile_tui.core.step_spec import step_text
 from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, plural, size
 from tcompile_tui.core.verdict import JudgedMode, Verdict
 
@@ -36,6 +37,8 @@ def verdict_text(state: RunState, verdict: Verdict, folder: Path | None = None, 
     if verdict.paste_line is not None:
         lines += [f"paste: {verdict.paste_line}", ""]
     if state.run is not None:
+        step = step_text(state.run.spec.step, state.run.spec.amp)
+        lines += _wrap(f"step: {step}", width, "") if step else []
         lines.append(f"torch {state.run.torch_version} on {state.run.device_name}, Python at {state.run.python}")
     if folder is not None:
         lines.append(f"run folder: {folder}")

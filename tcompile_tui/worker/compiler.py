@@ -40,7 +40,7 @@ from ..core.events import (
     Recompiled,
     RecompileLimitHit,
 )  # fmt: skip
-from .failures import StageError
+from .failures import StageError, is_own_file
 from .trace_text import count_ops, parse_graph_break, parse_output_code, parse_recompile, stage_of
 
 _TRACE_LOGGER = "torch.__trace"
@@ -382,7 +382,8 @@ class CompileSignals(logging.Handler):
         if name == "dynamo_graph_break_reason":
             graph_break = parse_graph_break(payload, compile_id, _TORCH_ROOT)
             self._break_reasons[compile_id or ""] = graph_break.reason
-            self._send(graph_break)
+            if not is_own_file(graph_break.file):  # torch breaks optimizer.step on purpose: nobody can change that
+                self._send(graph_break)
         elif name == "recompile_reasons":
             failures = parse_recompile(payload)
             self._last_guard = failures[0].guard

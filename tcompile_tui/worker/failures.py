@@ -82,6 +82,11 @@ def _fault(error: BaseException, message: str, stage: str, compiled: bool, input
     return "model"
 
 
+def is_own_file(filename: str | None) -> bool:
+    """Is it a part of this program?"""
+    return filename is not None and filename.startswith(_OWN_ROOT + os.sep)
+
+
 def _is_user_file(filename: str) -> bool:
     if filename.startswith("<"):
         return False

@@ -237,7 +237,7 @@ async def test_bad_input_is_marked_while_typing_and_letters_are_text(launched: F
 async def test_missing_inputs_are_asked_for_when_it_is_to_run(launched: FakeLaunch) -> None:
     async with opened("several.py:Encoder") as (app, pilot):
         screen = await ready(pilot)
-        assert [field.key for field in screen.query(Field)] == ["target", "input ids", "input mask", "plan"]
+        assert [field.key for field in screen.query(Field)] == ["target", "input ids", "input mask", "step", "plan"]
         assert reasons(screen) == {} and "fill in the inputs" in title(app)
         await pilot.press("r")
         await until(pilot, lambda: reasons(screen))
