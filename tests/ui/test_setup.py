@@ -265,7 +265,7 @@ async def test_several_models_are_listed_and_one_is_chosen(launched: FakeLaunch)
         screen.query_one("#models").focus()
         await pilot.press("down")
         await until(pilot, lambda: "several.py:Decoder" in command(app) and "target" not in reasons(screen))
-        await until(pilot, lambda: [f.key for f in screen.query(Field)] == ["target", "input x", "plan"])
+        await until(pilot, lambda: [f.key for f in screen.query(Field)] == ["target", "input x", "step", "plan"])
 
 
 async def test_a_path_is_completed_by_tab_and_taken_by_enter(launched: FakeLaunch) -> None:
@@ -409,7 +409,7 @@ async def test_up_and_down_go_from_field_to_field() -> None:
         assert screen.focused is screen.query_one("#modes")
         screen.query_one("#plan-line").focus()
         await pilot.press("up")
-        assert screen.focused is screen.query_one("#amp")
+        assert screen.focused is screen.query_one("#step-line")
 
 
 async def test_a_click_chooses() -> None:
