@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tcompile_tui.core.compile_log import BreakSite, CompileLog
 from tcompile_tui.core.events import Recompiled
+from tcompile_tui.core.failure_words import failure_advice
 from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.results import ModeResult, ModeStatus
 from tcompile_tui.core.spec import Arm, Mode, Phase
@@ -14,6 +15,9 @@ from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import percent, plural
 
 _MAX_WARNINGS = 3
+_DIED = (
+    "its last lines in log.txt of the run folder may say why; with --device cpu, or another mode, it may get through"
+)
 _GUARDS_MATTER = 0.05
 _HOST_BOUND_SHARE = 0.9
 
@@ -37,8 +41,18 @@ def _modes_without_result(state: RunState, results: Sequence[ModeResult]) -> Ite
                 Severity.NOTE if result.status is ModeStatus.NOT_RUN else Severity.WARNING,
                 f"{result.mode.value} {titles[result.status]}",
                 evidence=result.reason,
-                advice="give it more time with --budget" if result.status is ModeStatus.NOT_FINISHED else "",
+                advice=_advice_without_result(state, result),
             )
+
+
+def _advice_without_result(state: RunState, result: ModeResult) -> str:
+    if result.status is ModeStatus.NOT_FINISHED:
+        return "give it more time with --budget"
+    if result.status is not ModeStatus.FAILED:
+        return ""
+    failures = [process.failure for process in state.processes.values() if process.mode is result.mode]
+    failure = next((failure for failure in failures if failure is not None), None)
+    return failure_advice(failure) if failure is not None else _DIED
 
 
 def _dropped_frames(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:

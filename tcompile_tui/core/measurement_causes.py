@@ -175,8 +175,11 @@ def _partly_compiled(state: RunState, results: Sequence[ModeResult]) -> Iterator
 
 
 def _left_behind(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
-    left = sum(p.ended.reclaimed for p in state.processes.values() if p.ended is not None)
-    killed = [p for p in state.processes.values() if p.ended is not None and "had to be killed" in p.ended.detail]
+    """Only where a process came to its own end. One that failed or was ended leaves Inductor's pool of compile
+    processes behind, and that is no fault of the model."""
+    endings = [process.ended for process in state.processes.values() if process.done and process.ended is not None]
+    left = sum(ending.reclaimed for ending in endings)
+    killed = [ending for ending in endings if "had to be killed" in ending.detail]
     if left or killed:
         yield Finding(
             "process-left-behind",

@@ -12,6 +12,7 @@ from tcompile_tui.core.accuracy import Accuracy, Agreement, judge
 from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, extra_cost_ns, start_cost
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.course import Course, course_of
+from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.pairs import Pair, SpeedupInterval, TimeGain, drifted, paired_time_gain
 from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts
 from tcompile_tui.core.spread import MeanSpeedup, between_processes, mean_speedup, mean_time_gain
@@ -236,15 +237,6 @@ def _why_eager(process: ProcessState) -> str:
         reason = (first.fail_reason or "no reason given").splitlines()[0]
         return f"Dynamo gave up on {first.function or 'a frame'}: {reason}"
     return "no graph was captured"
-
-
-def failure_text(failure: ev.WorkerFailed) -> str:
-    """One line: what, and where."""
-    message = failure.message.strip().splitlines()[0][:300] if failure.message.strip() else ""
-    text = ": ".join(part for part in (failure.error_type, message) if part) or "failed without a message"
-    return (
-        f"{text} ({failure.file}:{failure.line})" if failure.file and not failure.message.count(failure.file) else text
-    )
 
 
 def _start_cost(processes: Iterable[ProcessState], eager: ArmSteps | None) -> StartCost | None:

@@ -10,12 +10,12 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Agreement
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.causes import find_causes
+from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.pairs import EQUIVALENCE, meets_stop_rule
 from tcompile_tui.core.results import (
     ModeResult,
     ModeStatus,
-    failure_text,
     mode_result,
     planned_break_even,
     planned_gain,
