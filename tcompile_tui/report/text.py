@@ -10,6 +10,7 @@ from pathlib import Path
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
+from tcompile_tui.core.projections import HORIZONS_HOURS
 from tcompile_tui.core.results import ModeResult, StepProof, planned_gain
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.step_spec import step_text
@@ -17,7 +18,6 @@ from tcompile_tui.core.units import MISSING, count, duration, milliseconds, perc
 from tcompile_tui.core.verdict import JudgedMode, Verdict
 
 _MARKS = {Severity.BLOCKER: "!!", Severity.WARNING: "! ", Severity.ADVICE: "> ", Severity.NOTE: "- "}
-_HORIZONS = (("1 h", 3_600.0), ("24 h", 86_400.0), ("1 week", 604_800.0))
 _NO_BREAK = "\xa0"
 _UNITS = "%|(?:[num]?s|min|h|days?|weeks?|years?|[KMGT]?i?B|MHz|W|million|billion|trillion|steps?|pairs?)\\b"
 _BEFORE_UNIT = re.compile(rf"(?<=\d) (?={_UNITS})")
@@ -114,7 +114,9 @@ def _horizons(result: ModeResult) -> str:
     """The share of the time saved in runs of some usual lengths, one cold start paid in each."""
     if not result.eager_mean_ms:
         return MISSING
-    gains = [(name, planned_gain(result, seconds * 1e3 / result.eager_mean_ms)) for name, seconds in _HORIZONS]
+    gains = [
+        (name, planned_gain(result, hours * 3.6e6 / result.eager_mean_ms)) for name, hours in HORIZONS_HOURS.items()
+    ]
     if all(gain is not None and gain < 0 for _, gain in gains):
         (first, loss), *others = [(name, percent(-(gain or 0.0))) for name, gain in gains]
         return f"nothing: {loss} more time in {first}" + "".join(f", {loss} in {name}" for name, loss in others)

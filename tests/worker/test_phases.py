@@ -76,6 +76,7 @@ def test_threads_and_exit_hooks_do_not_hold_the_worker(tmp_path: Path) -> None:
     imported = run.output.split(b"compiler imported: ")[1:]
     assert len(imported) > steps, "the profile's steps come after the measured ones"
     assert not any(told.startswith(b"True") for told in imported[:steps])
+    assert b"profiler_start" not in run.output, "the log is the model's, not the profiler's"
 
 
 def test_a_crash_in_native_code_keeps_what_was_measured(tmp_path: Path) -> None:
