@@ -278,8 +278,9 @@ def _proof(process: ProcessState | None) -> StepProof | None:
 
 
 def _warmup_extra_ns(arm: ArmSteps) -> float:
-    """Time above the arm's own steady level, from the first step to the steady state. Where no level was found,
-    up to the last step that compiled: on a noisy machine the sum over more steps would be noise."""
+    """Time above the arm's own steady level, from the first step to the steady state, and in later steps that compiled
+    for further shapes. Where no level was found, up to the last step that compiled: on a noisy machine the sum over
+    more steps would be noise."""
     last_compile = max((i for i in arm.compiled_at if i < arm.warmup_steps), default=0)
     until = last_compile + 1 + SKIPPED_AFTER_COMPILE
     if arm.steadiness is ev.Steadiness.STEADY and arm.steady_from is not None:
@@ -289,7 +290,7 @@ def _warmup_extra_ns(arm: ArmSteps) -> float:
     later = arm.series.slice(until, arm.warmup_steps) or arm.series.slice(until) or steps[1:] or steps
     if steps and arm.first_step_ns is not None:
         steps[0] = arm.first_step_ns
-    return extra_cost_ns(steps, float(median(later)))
+    return extra_cost_ns(steps, float(median(later))) + arm.later_compile_ns
 
 
 def _host_dependence(

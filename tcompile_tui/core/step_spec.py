@@ -38,10 +38,24 @@ Optimizer: TypeAlias = BuiltinOptimizer | FileFunction
 
 
 @dataclass(frozen=True)
+class Epoch:
+    """What an epoch has beside full batches: a last one of `last` samples, and `eval` batches of evaluation, each
+    without gradients and in inference mode. None and 0: it has none."""
+
+    last: int | None = None
+    eval: int = 0
+
+    def __str__(self) -> str:
+        return ",".join(
+            [*([f"last={self.last}"] if self.last is not None else []), *([f"eval={self.eval}"] if self.eval else [])]
+        )
+
+
+@dataclass(frozen=True)
 class StepSpec:
     """One step. `loss` None means: the file's own, else the mean square. A training step is one optimizer step over
     `accumulate` micro-batches, its gradients clipped to the norm `grad_clip`. `own` is a whole step in the user's
-    code."""
+    code. `epoch` is run before the steps that are compared."""
 
     loss: FileFunction | None = None
     optimizer: Optimizer = BuiltinOptimizer.ADAMW
@@ -51,6 +65,7 @@ class StepSpec:
     channels_last: bool = False
     tf32: bool = False
     own: FileFunction | None = None
+    epoch: Epoch | None = None
 
     @property
     def functions(self) -> tuple[FileFunction, ...]:
@@ -107,17 +122,31 @@ def parse_grad_clip(text: str) -> float:
 
 def parse_accumulate(text: str) -> int:
     """Micro-batches of one optimizer step."""
-    if not (text.isascii() and text.isdigit() and len(text) < 7 and int(text) > 0):
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) > 0):
         raise SpecError(f"--accumulate '{text}': a step has at least one micro-batch, write a whole number")
     return int(text)
 
 
+def parse_epoch(text: str) -> Epoch:
+    """Read `last=37,eval=2`; what is left out does not happen."""
+    counts: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, written = (word.strip() for word in part.partition("="))
+        valid = name in ("last", "eval") and name not in counts and written.isascii() and written.isdigit()
+        if not valid or len(written) > _MAX_DIGITS or int(written) == 0:
+            raise SpecError(f"cannot read --epoch '{text}': write last=37,eval=2 (size of the last batch, evaluations)")
+        counts[name] = int(written)
+    return Epoch(counts.get("last"), counts.get("eval", 0))
+
+
+_MAX_DIGITS = 6
 _FLAGS = {"--compile-optimizer": "compile_optimizer", "--channels-last": "channels_last", "--tf32": "tf32"}
 _VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--loss": ("loss", lambda text: parse_function(text, "--loss")),
     "--optimizer": ("optimizer", parse_optimizer),
     "--grad-clip": ("grad_clip", parse_grad_clip),
     "--accumulate": ("accumulate", parse_accumulate),
+    "--epoch": ("epoch", parse_epoch),
     "--step": ("own", lambda text: parse_function(text, "--step")),
 }
 
@@ -166,7 +195,7 @@ def _written(value: Any) -> str:
 
 def check_step(step: StepSpec, infers: bool, amp: str | None) -> StepSpec:
     """Do the options fit each other, and a task that only infers? Raises SpecError."""
-    of_training = _given(step, "loss", "optimizer", "compile_optimizer", "grad_clip", "accumulate")
+    of_training = _given(step, "loss", "optimizer", "compile_optimizer", "grad_clip", "accumulate", "epoch")
     if infers and of_training:
         raise SpecError(f"{of_training[0]} is for training: leave it out, or use --task train")
     if step.own is not None:
@@ -196,6 +225,7 @@ def step_text(step: StepSpec, amp: str | None) -> str:
         words.append(f"gradients clipped to {_written(step.grad_clip)}")
     if amp is not None:
         words.append(f"autocast to {amp}")
+    words += [f"an epoch with {step.epoch}"] if step.epoch is not None else []
     words += ["channels_last"] if step.channels_last else []
     words += ["TF32"] if step.tf32 else []
     return ", ".join(words)
@@ -214,6 +244,7 @@ def step_from_json(body: Mapping[str, Any]) -> StepSpec:
             **values,
             "loss": function(body["loss"]),
             "own": function(body["own"]),
+            "epoch": Epoch(**body["epoch"]) if body["epoch"] is not None else None,
             "optimizer": BuiltinOptimizer(optimizer) if isinstance(optimizer, str) else FileFunction(**optimizer),
         }
     )

@@ -68,6 +68,7 @@ def _step(state: RunState) -> dict[str, Any] | None:
         "amp": state.run.spec.amp,
         "channels_last": step.channels_last,
         "tf32": step.tf32,
+        "epoch": str(step.epoch) if step.epoch is not None else None,
         "own": str(step.own) if step.own is not None else None,
     }
 

@@ -15,9 +15,10 @@ from ..core.events import Block, BlockRole, MemoryPeak
 from ..core.spec import Arm
 from .bench import Bench
 from .compare import snapshot_outputs
+from .epoch import epoch_steps
 from .inputs import Batch, make_further_batches
 from .loading import seed_everything
-from .stepping import Step, make_step
+from .stepping import Step, make_autocast, make_step
 from .timing import MAX_BLOCK_STEPS
 
 STEP_SEED = 11
@@ -48,6 +49,7 @@ class Loop:
         self.arm = arm
         self._called = called
         self._optimizer = optimizer
+        self._batches = batches
         self._step = self._step_on(batches)
         self._steps_done = 0
         self._first_peak_bytes: int | None = None
@@ -129,12 +131,22 @@ class Loop:
         )
 
     def run_further_calls(self) -> None:
-        """Each of the file's further inputs twice: what recompiles does so here, before anything is compared."""
-        bench = self._bench
+        """Each of the file's further inputs, and what an epoch has beside full batches, twice: what recompiles does so
+        here, before anything is compared."""
+        bench, epoch = self._bench, self._bench.job.spec.step.epoch
         batches = make_further_batches(bench.user, bench.job.spec, bench.device)
         if batches:
             bench.stage.name = "steps with more_inputs()"
             self.run_block(BlockRole.SETTLE, 2 * len(batches), step=self._step_on(batches))
+        if epoch is not None:
+            bench.stage.name = f"steps of an epoch with {epoch}"
+            autocast = make_autocast(bench.job.spec, bench.device)
+            unlike = epoch_steps(epoch, self._called, self._batches[0], self._step_on, autocast)
+            first = self._steps_done
+            self.run_block(
+                BlockRole.SETTLE, 2 * len(unlike), step=lambda index: unlike[(index - first) % len(unlike)](index)
+            )
+        if batches or epoch is not None:
             self.run_block(BlockRole.SETTLE, _MIN_WARMUP_STEPS)
 
     def run_untimed(self, steps: int) -> None:

@@ -46,7 +46,7 @@ def make_step(
 ) -> Step:
     """The step of one arm around `model`, whether it is compiled or not. Without `updates` a training step ends with
     its gradients, as the optimizer would get them. `optimizer` is one that `make_optimizer` made for the model."""
-    begin, autocast = _step_marker(device), _autocast(spec, device)
+    begin, autocast = _step_marker(device), make_autocast(spec, device)
     optimizer = optimizer or make_optimizer(user, model, spec, task)
     if user.own.step is not None:
         return _own_step(user.own.step, model, batches, begin, optimizer)
@@ -103,7 +103,7 @@ def _own_step(
 
 
 def _inference_step(
-    model: torch.nn.Module, batches: list[Batch], begin: Callable[[], None], autocast: _Autocast
+    model: torch.nn.Module, batches: list[Batch], begin: Callable[[], None], autocast: Autocast
 ) -> Step:
     count = len(batches)
 
@@ -117,7 +117,7 @@ def _inference_step(
 
 
 def _forward(
-    model: torch.nn.Module, begin: Callable[[], None], autocast: _Autocast, loss_of: Loss
+    model: torch.nn.Module, begin: Callable[[], None], autocast: Autocast, loss_of: Loss
 ) -> Callable[[Batch], Trained]:
     """Output and loss of one batch. Each is an invocation of its own for cudagraphs."""
 
@@ -211,10 +211,10 @@ def _nothing() -> None:
     pass
 
 
-_Autocast: TypeAlias = Callable[[], contextlib.AbstractContextManager[Any]]
+Autocast: TypeAlias = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
-def _autocast(spec: RunSpec, device: torch.device) -> _Autocast:
+def make_autocast(spec: RunSpec, device: torch.device) -> Autocast:
     if spec.amp is None:
         return contextlib.nullcontext
     dtype = torch.bfloat16 if spec.amp == "bf16" else torch.float16

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from tcompile_tui.core import spec as sp
 from tcompile_tui.core.spec import Mode, Plan, Preset, RunSpec, SpecError, Starts, Target, Task
-from tcompile_tui.core.step_spec import BuiltinOptimizer, FileFunction, StepSpec, parse_step
+from tcompile_tui.core.step_spec import BuiltinOptimizer, Epoch, FileFunction, StepSpec, parse_step
 
 
 def test_devices_and_dtypes() -> None:
@@ -103,6 +103,7 @@ steps = st.builds(
     channels_last=st.booleans(),
     tf32=st.booleans(),
     own=st.none() | functions,
+    epoch=st.none() | st.builds(Epoch, st.integers(1, 99), st.integers(0, 9)) | st.just(Epoch(eval=2)),
 )
 runs = st.builds(
     RunSpec,
@@ -120,7 +121,7 @@ runs = st.builds(
 )
 
 
-_STEP_WORDS = ("loss", "optimizer", "grad-clip", "accumulate", "step")
+_STEP_WORDS = ("loss", "optimizer", "grad-clip", "accumulate", "epoch", "step")
 
 
 def read_command(line: str) -> RunSpec:

@@ -54,6 +54,9 @@ def test_an_untouched_step_is_written_as_nothing() -> None:
         ("--grad-clip nan", "is no norm"),
         ("--accumulate 0", "at least one micro-batch"),
         ("--accumulate 1.5", "at least one micro-batch"),
+        ("--epoch last=0", "write last=37,eval=2"),
+        ("--epoch last=3,last=4", "write last=37,eval=2"),
+        ("--epoch train=5", "write last=37,eval=2"),
         ("--loss", "--loss needs a value"),
         ("--learning-rate 1", "'--learning-rate' is no option of a step"),
         ("--tf32=yes", "is no option of a step"),
@@ -66,7 +69,8 @@ def test_what_cannot_be_understood_is_named(line: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["--loss l.py:f", "--optimizer sgd", "--compile-optimizer", "--grad-clip 1", "--accumulate 2"]
+    "line",
+    ["--loss l.py:f", "--optimizer sgd", "--compile-optimizer", "--grad-clip 1", "--accumulate 2", "--epoch last=3"],
 )
 def test_an_inference_has_no_part_of_training(line: str) -> None:
     step = parse_step(split_step(line))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from tcompile_tui.core import events as ev
+from tcompile_tui.core.spec import Arm
 from tcompile_tui.core.state import RunState
-from tcompile_tui.core.step_spec import FileFunction, StepSpec
+from tcompile_tui.core.step_spec import Epoch, FileFunction, StepSpec
 from tcompile_tui.core.verdict import Verdict, decide
 from tcompile_tui.core.verdict_json import verdict_document
 from tcompile_tui.report.text import verdict_text
-from tests.core.streams import Compiled, both, eager_process, replay
+from tests.core.streams import Compiled, block, both, eager_process, replay
 
 FIRST_CALL_GUARD = ev.GuardFailure("len(self.state[list(dict.keys(self.state))[0]]) != 0")
 
@@ -46,6 +51,34 @@ def test_the_step_is_written_where_people_and_programs_read() -> None:
     assert "step: your own step train.py:step, channels_last, TF32" in verdict_text(state, verdict)
     (shared,) = [finding for finding in verdict.findings if finding.id == "shared-settings"]
     assert "set_float32_matmul_precision" in shared.title and "channels_last" in shared.title
+
+
+def _run_with_epoch(before_ms: float, later_compile_ms: float = 0.0) -> Verdict:
+    """Of a program that takes 5 ms a step when it is compared."""
+    run = Compiled(speedup=2.0)
+    cold, warm = both(run)
+    odd = ev.DynamicShape(compile_id="0/1", name="L['x']", old="8", new="5")
+    further = block(Arm.COMPILED, ev.BlockRole.SETTLE, 1000, [5.0, 5.0 + later_compile_ms])
+    cold = [*cold[:-2], odd, replace(further, compiled_at=(1001,)), *cold[-2:]]
+    at = max(i for i, e in enumerate(warm) if isinstance(e, ev.Block) and e.role is ev.BlockRole.WARMUP)
+    slow = block(Arm.COMPILED, ev.BlockRole.WARMUP, 0, [before_ms] * 3000)
+    warm = [e for e in [*warm[: at + 1], slow, *warm[at + 1 :]] if not isinstance(e, ev.SteadyJudged)]
+    return decide(replay(eager_process(), cold, warm, step=StepSpec(epoch=Epoch(last=5))))
+
+
+def test_a_graph_that_an_odd_batch_made_slower_has_a_way_out() -> None:
+    (found,) = [f for f in _run_with_epoch(before_ms=4.0).findings if f.id == "dynamic-after-epoch"]
+    assert "drop_last" in found.advice and found.evidence == "4 ms before, 5 ms after"
+    assert "dynamic-after-epoch" not in _ids(_run_with_epoch(before_ms=5.0))
+
+
+def test_what_further_shapes_cost_is_a_part_of_the_start() -> None:
+    def start_s(later_compile_ms: float) -> float:
+        start = _run_with_epoch(5.0, later_compile_ms).modes[0].result.cold_start
+        assert start is not None
+        return start.total_s
+
+    assert start_s(3000.0) - start_s(0.0) == pytest.approx(3.0, rel=0.01)
 
 
 def test_a_usual_step_is_not_worth_a_word() -> None:
