@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from tcompile_tui.core.compile_log import BreakSite, CompileLog
-from tcompile_tui.core.events import Recompiled
+from tcompile_tui.core.events import Recompiled, Steadiness
 from tcompile_tui.core.failure_words import failure_advice
 from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.results import ModeResult, ModeStatus
@@ -130,14 +130,17 @@ def _recompiles(state: RunState, results: Sequence[ModeResult]) -> Iterator[Find
 
 
 def _epoch(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
-    """One odd batch can switch every later step to a dynamic graph: the comparison comes after it."""
+    """One odd batch can switch every later step to a dynamic graph: the comparison comes after it. Told only where
+    the level before is known and nothing else on the machine can have moved it."""
     epoch = state.run.spec.step.epoch if state.run is not None else None
     for result in results if epoch is not None and epoch.last is not None else ():
         cold, warm = state.process_of(Phase.COLD, result.mode), state.process_of(Phase.WARM, result.mode)
         if cold is None or warm is None or not cold.compile.dynamic_shapes or result.compiled_ms is None:
             continue
         arm = warm.arm(Arm.COMPILED)
-        before = arm.series.slice(arm.steady_from or arm.warmup_steps // 2, arm.warmup_steps)
+        if arm.steadiness is not Steadiness.STEADY or result.host_contended:
+            continue
+        before = arm.series.slice(arm.steady_from or 0, arm.warmup_steps)
         if before and result.compiled_ms > _SLOWER_AFTER_EPOCH * median(before) / 1e6:
             yield Finding(
                 "dynamic-after-epoch",
