@@ -22,6 +22,7 @@ from tcompile_tui.cli_shared import fail, recorded_run
 
 if TYPE_CHECKING:
     from tcompile_tui.core.spec import RunSpec
+    from tcompile_tui.core.step_spec import StepSpec
     from tcompile_tui.host.supervisor import Finished, RunRequest
 
 PRESETS = ("smoke", "quick", "standard", "thorough")
@@ -98,7 +99,15 @@ def _run_options(function: Any) -> Any:
         click.option("--device", default="auto", metavar="cpu|cuda|cuda:N", help="Default: the least busy GPU, else the CPU."),
         click.option("--dtype", metavar="D", help="Convert the model and its floating inputs: float32, bfloat16, float16, float64."),
         click.option("--amp", type=click.Choice(["bf16", "fp16"]), help="Run the steps under autocast."),
-        click.option("--accumulate", type=click.IntRange(min=1), default=1, metavar="N", help="Micro-batches of one training step: N times forward and backward, then the optimizer. Default: 1."),
+        click.option("--loss", metavar="FILE.py:FN", help="Loss of a training step, called with the model's output. Default: the file's loss(output), else the mean square."),
+        click.option("--optimizer", metavar="sgd|adamw|FILE.py:FN", help="Of a training step; FN(model) returns one. Its learning rate is set to 0, so that no weight moves. Default: adamw."),
+        click.option("--compile-optimizer", is_flag=True, help="Compile optimizer.step too, in the compiled arm."),
+        click.option("--grad-clip", metavar="NORM", help="Clip the gradients of a training step to this norm."),
+        click.option("--accumulate", metavar="N", help="Micro-batches of one training step: N times forward and backward, then the optimizer. Default: 1."),
+        click.option("--channels-last", is_flag=True, help="Model and image inputs in channels_last memory format."),
+        click.option("--tf32", is_flag=True, help="Allow TF32 in float32 matrix products, in both arms."),
+        click.option("--epoch", metavar="last=N,eval=M", help="Run an epoch before the comparison: a last batch of N samples, M evaluations, then training again. A new shape may make every later step dynamic."),
+        click.option("--step", metavar="FILE.py:FN", help="A whole step of your own, FN(model, batch) or FN(model, batch, optimizer); the compiled arm gets the compiled model."),
         click.option("--planned-steps", type=click.IntRange(min=1), help="Steps of the run you plan."),
         click.option("--planned-hours", type=click.FloatRange(min=0, min_open=True), help="Or its length in hours of eager steps. Default: 24."),
         click.option("--starts", metavar="cold=N,warm=M", help="How often that run is started, with empty compile caches and with those of an earlier start. Default: cold=1."),
@@ -264,7 +273,6 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         RunSpec,
         SpecError,
         Task,
-        check_accumulate,
         check_inputs,
         order_modes,
         parse_arguments,
@@ -275,6 +283,7 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         parse_starts,
         parse_target,
     )  # fmt: skip
+    from tcompile_tui.core.step_spec import check_step
 
     if options["planned_steps"] is not None and options["planned_hours"] is not None:
         raise SpecError("give --planned-steps or --planned-hours, not both")
@@ -295,13 +304,23 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         ),
         preset=preset,
         budget_s=options["budget"] or preset.budget_s,
-        accumulate=check_accumulate(options["accumulate"], task),
         dims=parse_dims(options["dims"]),
         inputs_from=options["inputs_from"],
         arguments=parse_arguments(options["arguments"]),
+        step=check_step(_step(options), infers=task is Task.INFER, amp=options["amp"]),
     )
     check_inputs(spec)
     return spec
+
+
+def _step(options: dict[str, Any]) -> StepSpec:
+    """Raises SpecError."""
+    from tcompile_tui.core.step_spec import parse_step
+
+    valued = ("loss", "optimizer", "grad_clip", "accumulate", "epoch", "step")
+    flags = ("compile_optimizer", "channels_last", "tf32")
+    words = [f"--{name.replace('_', '-')}={options[name]}" for name in valued if options[name] is not None]
+    return parse_step([*words, *(f"--{name.replace('_', '-')}" for name in flags if options[name])])
 
 
 def assignments(texts: Sequence[str]) -> dict[str, str]:

@@ -157,7 +157,7 @@ class _Measuring:
 
 def _problem_of(process: ProcessState) -> tuple[str, int] | None:
     """Why this is no compiled start, and the exit status that says so."""
-    from tcompile_tui.core.results import failure_text
+    from tcompile_tui.core.failure_words import failure_text
 
     failure, ended = process.failure, process.ended
     if failure is not None:

@@ -36,7 +36,7 @@ def _accuracy(state: RunState, results: Sequence[ModeResult]) -> Iterator[Findin
 def _accumulation(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     """The first micro-batch's gradient becomes `.grad` itself, and a cudagraph's next replay may write over it: torch
     notices that, or the sum is wrong."""
-    micro_batches = state.run.spec.accumulate if state.run is not None else 1
+    micro_batches = state.run.spec.step.accumulate if state.run is not None else 1
     for result in results:
         evidence = _accumulation_evidence(state, result) if result.mode in CUDAGRAPH_MODES else None
         if micro_batches > 1 and evidence is not None:

@@ -16,6 +16,7 @@ from tcompile_tui.core.pairs import EQUIVALENCE, SpeedupInterval
 from tcompile_tui.core.results import ModeResult, ModeStatus, StartCost
 from tcompile_tui.core.spec import Mode, RunSpec
 from tcompile_tui.core.state import RunState
+from tcompile_tui.core.step_spec import step_words
 from tcompile_tui.core.units import count, ratio
 from tcompile_tui.core.verdict import Decision, JudgedMode, Verdict
 
@@ -328,6 +329,7 @@ _SETTINGS: tuple[tuple[str, bool, Callable[[ComparedRun], str]], ...] = (
     ("inputs", True, _model_inputs),
     ("dtype", True, _of_spec(lambda spec: spec.dtype or "as built")),
     ("AMP", True, _of_spec(lambda spec: spec.amp or "off")),
+    ("step", True, _of_spec(lambda spec: " ".join(step_words(spec.step)) or "as usual")),
     ("torch", False, _torch),
     ("Python", False, _python),
     ("matmul precision", False, _precision),

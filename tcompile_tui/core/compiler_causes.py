@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from statistics import median
 
 from tcompile_tui.core.compile_log import BreakSite, CompileLog
+from tcompile_tui.core.events import Recompiled, Steadiness
+from tcompile_tui.core.failure_words import failure_advice
 from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.results import ModeResult, ModeStatus
 from tcompile_tui.core.spec import CUDAGRAPH_MODES, Arm, Phase
@@ -13,6 +16,10 @@ from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import percent, plural
 
 _MAX_WARNINGS = 3
+_SLOWER_AFTER_EPOCH = 1.05
+_DIED = (
+    "its last lines in log.txt of the run folder may say why; with --device cpu, or another mode, it may get through"
+)
 _GUARDS_MATTER = 0.05
 _HOST_BOUND_SHARE = 0.9
 
@@ -36,8 +43,18 @@ def _modes_without_result(state: RunState, results: Sequence[ModeResult]) -> Ite
                 Severity.NOTE if result.status is ModeStatus.NOT_RUN else Severity.WARNING,
                 f"{result.mode.value} {titles[result.status]}",
                 evidence=result.reason,
-                advice="give it more time with --budget" if result.status is ModeStatus.NOT_FINISHED else "",
+                advice=_advice_without_result(state, result),
             )
+
+
+def _advice_without_result(state: RunState, result: ModeResult) -> str:
+    if result.status is ModeStatus.NOT_FINISHED:
+        return "give it more time with --budget"
+    if result.status is not ModeStatus.FAILED:
+        return ""
+    failures = [process.failure for process in state.processes.values() if process.mode is result.mode]
+    failure = next((failure for failure in failures if failure is not None), None)
+    return failure_advice(failure) if failure is not None else _DIED
 
 
 def _dropped_frames(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
@@ -85,6 +102,14 @@ def _recompiles(state: RunState, results: Sequence[ModeResult]) -> Iterator[Find
                 advice="make the value that changes a tensor, or mark the size dynamic",
             )
         for recompile in log.recompiles[:1] if log.recompile_count else ():
+            if _makes_optimizer_state(recompile, state):
+                yield Finding(
+                    "optimizer-compiled-twice",
+                    Severity.NOTE,
+                    "the optimizer's step was compiled twice: its first call makes the state that later ones find",
+                    evidence="both are part of the start's cost",
+                )
+                continue
             failure = recompile.failures[0] if recompile.failures else None
             file, line = _place(failure.where if failure is not None else None, log)
             yield Finding(
@@ -102,6 +127,34 @@ def _recompiles(state: RunState, results: Sequence[ModeResult]) -> Iterator[Find
                 Severity.NOTE,
                 f"{dynamic.name} became a dynamic size ({dynamic.old or '?'} -> {dynamic.new or '?'})",
             )
+
+
+def _epoch(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    """One odd batch can switch every later step to a dynamic graph: the comparison comes after it. Told only where
+    the level before is known and nothing else on the machine can have moved it."""
+    epoch = state.run.spec.step.epoch if state.run is not None else None
+    for result in results if epoch is not None and epoch.last is not None else ():
+        cold, warm = state.process_of(Phase.COLD, result.mode), state.process_of(Phase.WARM, result.mode)
+        if cold is None or warm is None or not cold.compile.dynamic_shapes or result.compiled_ms is None:
+            continue
+        arm = warm.arm(Arm.COMPILED)
+        if arm.steadiness is not Steadiness.STEADY or result.host_contended:
+            continue
+        before = arm.series.slice(arm.steady_from or 0, arm.warmup_steps)
+        if before and result.compiled_ms > _SLOWER_AFTER_EPOCH * median(before) / 1e6:
+            yield Finding(
+                "dynamic-after-epoch",
+                Severity.ADVICE,
+                f"{result.mode.value}: after the last batch of an epoch every step runs a dynamic graph, and is slower",
+                evidence=f"{median(before) / 1e6:.3g} ms before, {result.compiled_ms:.3g} ms after",
+                advice="DataLoader(drop_last=True), padding the last batch, or torch.compile(dynamic=False) keep the"
+                " static graph",
+            )
+
+
+def _makes_optimizer_state(recompile: Recompiled, state: RunState) -> bool:
+    compiles_optimizer = state.run is not None and state.run.spec.step.compile_optimizer
+    return compiles_optimizer and any("self.state" in failure.guard for failure in recompile.failures)
 
 
 _PLACE = re.compile(r"(?P<file>.+):(?P<line>[0-9]+) in ")
@@ -251,6 +304,6 @@ def _explained(state: RunState, results: Sequence[ModeResult]) -> Iterator[Findi
 
 
 RULES: tuple[Rule, ...] = (
-    _modes_without_result, _dropped_frames, _what_ran, _graph_breaks, _recompiles, _cudagraphs, _guards,
+    _modes_without_result, _dropped_frames, _what_ran, _graph_breaks, _recompiles, _epoch, _cudagraphs, _guards,
     _fallback_ops, _compiler_warnings, _wrapper, _explained,
 )  # fmt: skip

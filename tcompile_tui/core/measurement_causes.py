@@ -11,6 +11,7 @@ from tcompile_tui.core.input_spec import read_input, tensors_in
 from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.spec import Phase
 from tcompile_tui.core.state import RunState
+from tcompile_tui.core.step_spec import USUAL_STEP
 from tcompile_tui.core.units import percent, plural, ratio, size
 
 _MIN_BIG_GPU_SMS = 68  # torch._inductor.utils.is_big_gpu
@@ -138,7 +139,8 @@ def _settings(state: RunState, results: Sequence[ModeResult]) -> Iterator[Findin
             Severity.ADVICE,
             "float32 matrix products run without tensor cores, in both arms",
             evidence="torch.get_float32_matmul_precision() is 'highest'",
-            advice="torch.set_float32_matmul_precision('high') if your model allows TF32; then measure again",
+            advice="if your model allows TF32, measure again with --tf32; in your code that is"
+            " torch.set_float32_matmul_precision('high')",
         )
     autotuned = any(result.mode.value.startswith("max-autotune") for result in results)
     if autotuned and facts.sm_count < _MIN_BIG_GPU_SMS:
@@ -164,6 +166,20 @@ def _inputs(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]
         )
 
 
+def _shared_settings(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    """What was switched on for both arms is part of what the speedup means."""
+    step = state.run.spec.step if state.run is not None else USUAL_STEP
+    needed = ["torch.set_float32_matmul_precision('high')"] if step.tf32 else []
+    needed += ["model.to(memory_format=torch.channels_last)"] if step.channels_last else []
+    if needed and any(result.speedup is not None for result in results):
+        yield Finding(
+            "shared-settings",
+            Severity.NOTE,
+            f"eager and compiled both ran with {' and '.join(needed)}",
+            advice="the figures hold for code that does the same",
+        )
+
+
 def _partly_compiled(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     eager = state.process_of(Phase.EAGER)
     if eager is not None and eager.compile.compiler_active:
@@ -176,8 +192,11 @@ def _partly_compiled(state: RunState, results: Sequence[ModeResult]) -> Iterator
 
 
 def _left_behind(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
-    left = sum(p.ended.reclaimed for p in state.processes.values() if p.ended is not None)
-    killed = [p for p in state.processes.values() if p.ended is not None and "had to be killed" in p.ended.detail]
+    """Only where a process came to its own end. One that failed or was ended leaves Inductor's pool of compile
+    processes behind, and that is no fault of the model."""
+    endings = [process.ended for process in state.processes.values() if process.done and process.ended is not None]
+    left = sum(ending.reclaimed for ending in endings)
+    killed = [ending for ending in endings if "had to be killed" in ending.detail]
     if left or killed:
         yield Finding(
             "process-left-behind",
@@ -204,5 +223,6 @@ def _noticed(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding
 
 
 RULES: tuple[Rule, ...] = (
-    _suspended, _noticed, _memory, _noise, _host_speed, _gpu, _settings, _inputs, _partly_compiled, _left_behind,
+    _suspended, _noticed, _memory, _noise, _host_speed, _gpu, _settings,
+    _shared_settings, _inputs, _partly_compiled, _left_behind,
 )  # fmt: skip

@@ -12,6 +12,7 @@ from tcompile_tui.core.accuracy import Accuracy, Agreement, judge
 from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, extra_cost_ns, start_cost
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.course import Course, course_of
+from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.pairs import Pair, SpeedupInterval, TimeGain, drifted, paired_time_gain
 from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts
 from tcompile_tui.core.spread import MeanSpeedup, between_processes, mean_speedup, mean_time_gain
@@ -239,15 +240,6 @@ def _why_eager(process: ProcessState) -> str:
     return "no graph was captured"
 
 
-def failure_text(failure: ev.WorkerFailed) -> str:
-    """One line: what, and where."""
-    message = failure.message.strip().splitlines()[0][:300] if failure.message.strip() else ""
-    text = ": ".join(part for part in (failure.error_type, message) if part) or "failed without a message"
-    return (
-        f"{text} ({failure.file}:{failure.line})" if failure.file and not failure.message.count(failure.file) else text
-    )
-
-
 def _start_cost(processes: Iterable[ProcessState], eager: ArmSteps | None) -> StartCost | None:
     """Without an eager arm its extra cost cannot be taken off, and the figure is left out."""
     started = [process for process in processes if _start_is_known(process.arms.get(Arm.COMPILED))]
@@ -299,8 +291,9 @@ def _proof(process: ProcessState | None) -> StepProof | None:
 
 
 def _warmup_extra_ns(arm: ArmSteps) -> float:
-    """Time above the arm's own steady level, from the first step to the steady state. Where no level was found,
-    up to the last step that compiled: on a noisy machine the sum over more steps would be noise."""
+    """Time above the arm's own steady level, from the first step to the steady state, and in later steps that compiled
+    for further shapes. Where no level was found, up to the last step that compiled: on a noisy machine the sum over
+    more steps would be noise."""
     last_compile = max((i for i in arm.compiled_at if i < arm.warmup_steps), default=0)
     until = last_compile + 1 + SKIPPED_AFTER_COMPILE
     if arm.steadiness is ev.Steadiness.STEADY and arm.steady_from is not None:
@@ -310,7 +303,7 @@ def _warmup_extra_ns(arm: ArmSteps) -> float:
     later = arm.series.slice(until, arm.warmup_steps) or arm.series.slice(until) or steps[1:] or steps
     if steps and arm.first_step_ns is not None:
         steps[0] = arm.first_step_ns
-    return extra_cost_ns(steps, float(median(later)))
+    return extra_cost_ns(steps, float(median(later))) + arm.later_compile_ns
 
 
 def _host_dependence(

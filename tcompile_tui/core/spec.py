@@ -28,6 +28,7 @@ from .input_spec import (
     parse_tensor as parse_tensor,
 )
 from .spec_error import SpecError as SpecError
+from .step_spec import USUAL_STEP, StepSpec, step_words
 
 ASSUMED_PLAN_HOURS = 24.0
 
@@ -211,9 +212,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """Everything that decides what is measured. `task` None means: as the file says, else infer. A training step is
-    one optimizer step over `accumulate` micro-batches. `inputs_from` is a saved batch or `file.py:function`,
-    `arguments` are those of the model's constructor."""
+    """Everything that decides what is measured. `task` None means: as the file says, else infer. `inputs_from` is a
+    saved batch or `file.py:function`, `arguments` are those of the model's constructor."""
 
     target: Target
     inputs: tuple[InputSpec, ...] = ()
@@ -225,10 +225,10 @@ class RunSpec:
     plan: Plan = Plan()
     preset: Preset = Preset.STANDARD
     budget_s: float = Preset.STANDARD.budget_s
-    accumulate: int = 1
     dims: tuple[Dim, ...] = ()
     inputs_from: str | None = None
     arguments: tuple[Argument, ...] = ()
+    step: StepSpec = USUAL_STEP
 
 
 _DEVICE = re.compile(r"auto|cpu|cuda|cuda:[0-9]+")
@@ -247,15 +247,6 @@ def parse_dtype(text: str) -> str:
     if dtype not in FLOATING_DTYPES:
         raise SpecError(f"unknown dtype '{text}' for the model: one of {', '.join(FLOATING_DTYPES)}")
     return dtype
-
-
-def check_accumulate(accumulate: int, task: Task | None) -> int:
-    """Micro-batches of one optimizer step, which only training has. Raises SpecError."""
-    if accumulate < 1:
-        raise SpecError(f"--accumulate {accumulate}: a step has at least one micro-batch")
-    if accumulate > 1 and task is Task.INFER:
-        raise SpecError(f"--accumulate {accumulate} is for training: leave it out, or use --task train")
-    return accumulate
 
 
 def check_inputs(spec: RunSpec) -> None:
@@ -297,8 +288,7 @@ def command_line(spec: RunSpec) -> str:
         words += ["--dtype", spec.dtype]
     if spec.amp is not None:
         words += ["--amp", spec.amp]
-    if spec.accumulate != 1:
-        words += ["--accumulate", str(spec.accumulate)]
+    words += step_words(spec.step)
     if spec.plan.steps is not None:
         words += ["--planned-steps", str(spec.plan.steps)]
     if spec.plan.hours is not None:

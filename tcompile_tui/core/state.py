@@ -22,7 +22,8 @@ _SAMPLES_KEPT = 1_200  # four minutes at five samples a second
 
 @dataclass
 class ArmSteps:
-    """One arm in one process. `series` holds every step in order; the warm-up comes first."""
+    """One arm in one process. `series` holds every step in order; the warm-up comes first. `later_compile_ns` is what
+    further shapes cost: the time of steps that compiled after the warm-up and before the comparison."""
 
     series: StepSeries = field(default_factory=StepSeries)
     warmup_steps: int = 0
@@ -31,6 +32,7 @@ class ArmSteps:
     start_was_suspended: bool = False
     suspensions: int = 0
     compiled_at: list[int] = field(default_factory=list)
+    later_compile_ns: int = 0
     recent_step_ns: float | None = None
     host_shares: list[float] = field(default_factory=list)
     steadiness: ev.Steadiness = ev.Steadiness.WARMING_UP
@@ -288,6 +290,9 @@ class RunState:
         if event.role is ev.BlockRole.WARMUP:
             arm.warmup_steps += event.steps
             arm.warmup_wall_ns += event.wall_ns
+        elif event.role is ev.BlockRole.SETTLE:
+            compiling = [steps[i - event.first_index] for i in event.compiled_at if i - event.first_index < len(steps)]
+            arm.later_compile_ns += sum(ns - min(steps) for ns in compiling)
         elif event.role is ev.BlockRole.PAIR:
             process.pair_compiles += len(event.compiled_at)
             self._pair_up(process, event)

@@ -10,12 +10,12 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Agreement
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.causes import find_causes
+from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.pairs import EQUIVALENCE, meets_stop_rule
 from tcompile_tui.core.results import (
     ModeResult,
     ModeStatus,
-    failure_text,
     mode_result,
     planned_break_even,
     planned_gain,
@@ -78,6 +78,7 @@ class Verdict:
     findings: tuple[Finding, ...]
     planned_steps: float | None
     assumed_plan: bool
+    compiles_optimizer: bool = False
 
     @property
     def best(self) -> JudgedMode | None:
@@ -94,9 +95,15 @@ class Verdict:
         if self.decision not in (Decision.ENABLE, Decision.ENABLE_WITH_CARE) or self.best_mode is None:
             return None
         option = "" if self.best_mode is Mode.DEFAULT else f'mode="{self.best_mode.value}"'
-        if self.best is not None and self.best.result.wrapped:
-            return f"model = torch.compile({', '.join(filter(None, ['model', option]))})"
-        return f"model.compile({option})"
+        wrapped = self.best is not None and self.best.result.wrapped
+        line = f"model = {_compile_call('model', option)}" if wrapped else f"model.compile({option})"
+        if self.compiles_optimizer:
+            line += f"; optimizer.step = {_compile_call('optimizer.step', option)}"
+        return line
+
+
+def _compile_call(what: str, option: str) -> str:
+    return f"torch.compile({what}{', ' if option else ''}{option})"
 
 
 def decide(state: RunState) -> Verdict:
@@ -109,7 +116,8 @@ def decide(state: RunState) -> Verdict:
     assumed = spec is None or spec.plan.assumed
 
     def verdict(decision: Decision, headline: str, code: ExitCode, best: Mode | None = None) -> Verdict:
-        return Verdict(decision, headline, code, best, judged, findings, planned, assumed)
+        compiles_optimizer = spec is not None and spec.step.compile_optimizer
+        return Verdict(decision, headline, code, best, judged, findings, planned, assumed, compiles_optimizer)
 
     broken = _broken_before_comparison(state)
     if broken is not None:

@@ -35,6 +35,7 @@ def verdict_document(state: RunState, verdict: Verdict, checks: Sequence[GateChe
         "paste": verdict.paste_line,
         "planned_steps": verdict.planned_steps,
         "assumed_plan": verdict.assumed_plan,
+        "step": _step(state),
         "planned_starts": asdict(_starts(state)),
         "decision_by_horizon": _horizons(state) if verdict.assumed_plan else None,
         "per_mode": {judged.result.mode.value: _mode(judged, verdict, _starts(state)) for judged in verdict.modes},
@@ -61,6 +62,26 @@ def _gate(checks: Sequence[GateCheck]) -> dict[str, Any]:
 
 def _starts(state: RunState) -> Starts:
     return state.run.spec.plan.starts if state.run is not None else ONE_COLD_START
+
+
+def _step(state: RunState) -> dict[str, Any] | None:
+    """What both arms did in a step; functions of the user's as `file.py:name`."""
+    if state.run is None:
+        return None
+    step, model = state.run.spec.step, next((p.model for p in state.processes.values() if p.model is not None), None)
+    return {
+        "training": model.training if model is not None else None,
+        "loss": model.loss if model is not None else None,
+        "optimizer": model.optimizer if model is not None else None,
+        "compile_optimizer": step.compile_optimizer,
+        "grad_clip": step.grad_clip,
+        "accumulate": step.accumulate,
+        "amp": state.run.spec.amp,
+        "channels_last": step.channels_last,
+        "tf32": step.tf32,
+        "epoch": str(step.epoch) if step.epoch is not None else None,
+        "own": str(step.own) if step.own is not None else None,
+    }
 
 
 def _horizons(state: RunState) -> dict[str, str]:

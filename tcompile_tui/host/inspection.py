@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.discover import Resolved, find_candidates, resolve
+from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.inspect_json import CandidateDocument, InputsDocument, InspectDocument, ModelDocument
-from tcompile_tui.core.results import failure_text
 from tcompile_tui.core.spec import Job, Phase, RunSpec, SpecError, Target
 from tcompile_tui.core.state import ProcessState
 from tcompile_tui.host import roots

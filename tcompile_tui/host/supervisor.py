@@ -38,6 +38,7 @@ from tcompile_tui.host.recorder import Recorder
 from tcompile_tui.host.reference import REFERENCE_FILE, REFERENCE_PRESETS, REFERENCE_TIME_SHARE, memory_shortage
 from tcompile_tui.host.run_folder import COMPILE_TRACE_FILE, OutputLog, ProcessId, RunFolder, RunInfo, write_atomically
 from tcompile_tui.host.sampler import Sampler
+from tcompile_tui.host.step_files import look_at_step
 from tcompile_tui.host.stopping import Stop, StopRequest
 
 _FULL_DISK_BYTES = 2 << 30
@@ -125,6 +126,7 @@ def prepare(request: RunRequest) -> Prepared:
     resolved = resolve(request.spec.target, request.cwd, given)
     if request.spec.inputs_from is not None:
         find_batch_file(request.spec.inputs_from, request.cwd)
+    look_at_step(request.spec, Path(resolved.path) if resolved.path is not None else None, request.cwd)
     interpreter = find_interpreter(request.python, environment)
     device = choose_device(request.spec.device, environment, interpreter.torch_cuda is not None)
     return Prepared(request, resolved, interpreter, device)
@@ -386,7 +388,7 @@ class _Run:
         return Job(
             phase=phase,
             mode=mode,
-            spec=self._spec,
+            spec=replace(self._spec, step=self._spec.step.under(str(self._request.cwd))),
             process=self._processes,
             run_start_ns=self._recorder.run_start_ns,
             source_path=resolved.path,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from tcompile_tui.core.input_spec import InputSpec, TensorSpec
 from tcompile_tui.core.reported_run import ReportedRun
 from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.spec import Mode, RunSpec, SpecError
+from tcompile_tui.core.step_spec import USUAL_STEP
 from tcompile_tui.core.units import duration
 from tcompile_tui.report.script_parts import DEFAULT_LOSS, HEADERS, comparison, timer
 
@@ -91,6 +92,7 @@ def _beyond_a_script(spec: RunSpec, resolved: Resolved) -> str | None:
             what
             for holds, what in (
                 (bool(spec.arguments), "constructor arguments"),
+                (replace(spec.step, accumulate=1) != USUAL_STEP, "what is said of the step"),
                 (spec.inputs_from is not None, "--inputs"),
                 (not all(_is_plain(each) for each in spec.inputs), "inputs that are not plain tensors"),
             )
@@ -258,7 +260,7 @@ def make_step(model, batches):
 
 
 def _training(facts: _Facts) -> str:
-    count, scaled = facts.spec.accumulate, facts.spec.amp == "fp16" and facts.cuda
+    count, scaled = facts.spec.step.accumulate, facts.spec.amp == "fp16" and facts.cuda
     loss = "loss_of(model(*args, **kwargs))"
     if facts.autocast:
         forward = f"            with {facts.autocast}:\n                loss = {loss}"

@@ -11,13 +11,14 @@ from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.literal import literal
+from tcompile_tui.core.projections import HORIZONS_HOURS
 from tcompile_tui.core.results import ModeResult, StepProof, planned_gain
 from tcompile_tui.core.state import RunState
+from tcompile_tui.core.step_spec import step_text
 from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, plural, size
 from tcompile_tui.core.verdict import JudgedMode, Verdict
 
 _MARKS = {Severity.BLOCKER: "!!", Severity.WARNING: "! ", Severity.ADVICE: "> ", Severity.NOTE: "- "}
-_HORIZONS = (("1 h", 3_600.0), ("24 h", 86_400.0), ("1 week", 604_800.0))
 _NO_BREAK = "\xa0"
 _UNITS = "%|(?:[num]?s|min|h|days?|weeks?|years?|[KMGT]?i?B|MHz|W|million|billion|trillion|steps?|pairs?)\\b"
 _BEFORE_UNIT = re.compile(rf"(?<=\d) (?={_UNITS})")
@@ -37,6 +38,8 @@ def verdict_text(state: RunState, verdict: Verdict, folder: Path | None = None, 
     if verdict.paste_line is not None:
         lines += [f"paste: {verdict.paste_line}", ""]
     if state.run is not None:
+        step = step_text(state.run.spec.step, state.run.spec.amp)
+        lines += _wrap(f"step: {step}", width, "") if step else []
         lines.append(f"torch {state.run.torch_version} on {state.run.device_name}, Python at {state.run.python}")
     if folder is not None:
         lines.append(f"run folder: {folder}")
@@ -112,7 +115,9 @@ def _horizons(result: ModeResult) -> str:
     """The share of the time saved in runs of some usual lengths, one cold start paid in each."""
     if not result.eager_mean_ms:
         return MISSING
-    gains = [(name, planned_gain(result, seconds * 1e3 / result.eager_mean_ms)) for name, seconds in _HORIZONS]
+    gains = [
+        (name, planned_gain(result, hours * 3.6e6 / result.eager_mean_ms)) for name, hours in HORIZONS_HOURS.items()
+    ]
     if all(gain is not None and gain < 0 for _, gain in gains):
         (first, loss), *others = [(name, percent(-(gain or 0.0))) for name, gain in gains]
         return f"nothing: {loss} more time in {first}" + "".join(f", {loss} in {name}" for name, loss in others)

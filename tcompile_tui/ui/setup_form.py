@@ -26,9 +26,11 @@ from tcompile_tui.core.spec import (
     parse_inputs,
     parse_target,
 )
+from tcompile_tui.core.step_spec import USUAL_STEP, StepSpec, check_step, parse_step, split_step
 
 TARGET = "target"
 MODES = "modes"
+STEP = "step"
 PLAN = "plan"
 _INTEGER_NAME = re.compile(r"(^|_)(ids?|tokens?|labels?|targets?|idx|index|indices|positions?|mask)\d*$", re.I)
 _IMAGE_NAME = re.compile(r"(^|_)(images?|img|imgs|pixel_values|pixels)\d*$", re.I)
@@ -43,7 +45,7 @@ class PlanUnit(str, enum.Enum):
 @dataclass(frozen=True)
 class FormValues:
     """The form as it stands, texts as written. `inputs` are pairs of parameter name and text. `task` None means:
-    as the file says. An empty `plan` is the assumed one."""
+    as the file says. `step` holds options as on the command line. An empty `plan` is the assumed one."""
 
     target: str = ""
     inputs: tuple[tuple[str, str], ...] = ()
@@ -52,6 +54,7 @@ class FormValues:
     device: str = "auto"
     dtype: str | None = None
     amp: str | None = None
+    step: str = ""
     plan: str = ""
     plan_unit: PlanUnit = PlanUnit.HOURS
     preset: Preset = Preset.STANDARD
@@ -144,6 +147,7 @@ def check(values: FormValues, rows: tuple[InputRow, ...] = (), hooks: FileHooks 
     target = _read_target(values.target, errors, missing)
     inputs = _read_inputs(values, rows, errors)
     _see_what_is_missing(values, rows, hooks, errors, missing)
+    step = _read_step(values, hooks, errors)
     plan = _read_plan(values, errors)
     if not values.modes:
         errors[MODES] = "choose at least one mode"
@@ -160,6 +164,7 @@ def check(values: FormValues, rows: tuple[InputRow, ...] = (), hooks: FileHooks 
         plan=plan,
         preset=values.preset,
         budget_s=values.preset.budget_s,
+        step=step,
     )
     return Checked(spec, errors, missing)
 
@@ -226,6 +231,17 @@ def _see_what_is_missing(
             errors[row.key] = "needed too: inputs given here replace example_inputs()"
         else:
             missing[row.key] = f"needed, for example {row.example}"
+
+
+def _read_step(values: FormValues, hooks: FileHooks | None, errors: dict[str, str]) -> StepSpec:
+    try:
+        step = parse_step(split_step(values.step))
+        says_train = hooks is None or hooks.train is True or step.own is not None
+        infers = values.task is Task.INFER or (values.task is None and not says_train)
+        return check_step(step, infers, values.amp)
+    except SpecError as error:
+        errors[STEP] = str(error)
+        return USUAL_STEP
 
 
 def _read_plan(values: FormValues, errors: dict[str, str]) -> Plan:

@@ -13,6 +13,7 @@ import torch
 
 from ..core.events import ModelReady, WorkerReady
 from ..core.spec import Job, Task
+from ..core.step_spec import BuiltinOptimizer, FileFunction
 from . import compiler
 from .channel import Channel
 from .failures import StageError, text_of
@@ -23,6 +24,7 @@ from .timing import BlockTimer
 
 # The second copy of a model must leave room for both arms' activations.
 _COPY_HEADROOM = 2.5
+_OPTIMIZERS = {BuiltinOptimizer.ADAMW: "AdamW", BuiltinOptimizer.SGD: "SGD"}
 
 
 class Stage:
@@ -86,8 +88,7 @@ def prepare(bench: Bench) -> tuple[torch.nn.Module, list[Batch]]:
     job, stage = bench.job, bench.stage
     stage.name = "build"
     model = build_model(bench.user, job)
-    dtype = getattr(torch, job.spec.dtype) if job.spec.dtype else None
-    model = model.to(bench.device, dtype) if dtype is not None else model.to(bench.device)
+    model = _placed(model, bench)
     model.train(bench.user.training_mode(bench.task))
     stage.name = "inputs"
     batches = make_batches(bench.user, model, job.spec, bench.device)
@@ -96,6 +97,13 @@ def prepare(bench: Bench) -> tuple[torch.nn.Module, list[Batch]]:
             model(*batches[0].args, **batches[0].kwargs)
     bench.channel.send(_model_facts(bench, model, batches))
     return model, batches
+
+
+def _placed(model: torch.nn.Module, bench: Bench) -> torch.nn.Module:
+    """On the device, in the type and the memory format that are asked for."""
+    spec = bench.job.spec
+    model = model.to(bench.device, getattr(torch, spec.dtype)) if spec.dtype else model.to(bench.device)
+    return model.to(memory_format=torch.channels_last) if spec.step.channels_last else model
 
 
 def _model_facts(bench: Bench, model: torch.nn.Module, batches: list[Batch]) -> ModelReady:
@@ -112,15 +120,30 @@ def _model_facts(bench: Bench, model: torch.nn.Module, batches: list[Batch]) -> 
         inputs=describe_inputs(batches[0]),
         input_batches=len(batches),
         optimizer=_optimizer_text(bench) if bench.training else None,
-        loss=("the file's loss()" if bench.user.loss else "mean square") if bench.training else None,
+        loss=_loss_text(bench) if bench.training else None,
         forward_file=forward_file,
         forward_line=forward_line,
     )
 
 
 def _optimizer_text(bench: Bench) -> str:
-    micro_batches = bench.job.spec.accumulate
-    return "AdamW lr 0" + (f", {micro_batches} micro-batches a step" if micro_batches > 1 else "")
+    step = bench.job.spec.step
+    if step.own is not None:
+        return f"in {step.own.name}()"
+    name = step.optimizer.name if isinstance(step.optimizer, FileFunction) else _OPTIMIZERS[step.optimizer]
+    compiled = ", compiled with the model" if step.compile_optimizer else ""
+    clipped = f", gradients clipped to {step.grad_clip:g}" if step.grad_clip is not None else ""
+    micro_batches = f", {step.accumulate} micro-batches a step" if step.accumulate > 1 else ""
+    return f"{name} lr 0{compiled}{clipped}{micro_batches}"
+
+
+def _loss_text(bench: Bench) -> str:
+    step = bench.job.spec.step
+    if step.own is not None:
+        return f"in {step.own.name}()"
+    if step.loss is not None:
+        return f"{step.loss.name}()"
+    return "the file's loss()" if bench.user.loss else "mean square"
 
 
 def _place_of(code: Callable[..., Any] | type) -> tuple[str | None, int | None]:
@@ -139,14 +162,13 @@ def second_copy(bench: Bench, model: torch.nn.Module) -> tuple[torch.nn.Module, 
     try:
         return copy.deepcopy(model), "each arm has its own copy of the model"
     except Exception as error:
-        other = build_model(bench.user, bench.job).to(bench.device)
+        other = build_model(bench.user, bench.job)
         if other is model:
             raise StageError(
                 f"both arms need a model of their own, but this one cannot be copied ({type(error).__name__}:"
                 f" {text_of(error)}): add `def make_model():` that builds a new one"
             ) from error
-        if bench.job.spec.dtype:
-            other = other.to(getattr(torch, bench.job.spec.dtype))
+        other = _placed(other, bench)
         other.load_state_dict(model.state_dict())
         other.train(model.training)
         return (

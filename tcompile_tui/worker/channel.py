@@ -27,6 +27,7 @@ from ..core.spec import (
     Task,
     TensorSpec,
 )
+from ..core.step_spec import step_from_json
 from ..core.wire import CHANNEL_LOST, MAX_PAYLOAD_BYTES, FrameDecoder, encode_frame
 
 # Bound here: user code may patch these modules.
@@ -139,10 +140,10 @@ def job_from_json(body: dict[str, Any]) -> Job:
         plan=Plan(**{**spec["plan"], "starts": Starts(**spec["plan"]["starts"])}),
         preset=Preset(spec["preset"]),
         budget_s=spec["budget_s"],
-        accumulate=spec["accumulate"],
         dims=tuple(Dim(**dim) for dim in spec["dims"]),
         inputs_from=spec["inputs_from"],
         arguments=tuple(Argument(**argument) for argument in spec["arguments"]),
+        step=step_from_json(spec["step"]),
     )
     return Job(
         **{

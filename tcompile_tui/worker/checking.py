@@ -29,11 +29,13 @@ _TF32_CONVOLUTIONS = (torch.nn.modules.conv._ConvNd, torch.nn.RNNBase)
 
 
 class FirstState:
-    """Inputs and everything in the models that a step may change without an optimizer, as before the first step."""
+    """Inputs and everything in the models that a step may change, as before the first step. `own_code`: the step or
+    its optimizer is the user's, so any weight may move."""
 
-    def __init__(self, models: Iterable[torch.nn.Module], batches: list[Batch]) -> None:
+    def __init__(self, models: Iterable[torch.nn.Module], batches: list[Batch], own_code: bool = False) -> None:
         self.batches = [clone_batch(batch) for batch in batches]
         changing = [tensor for model in models for tensor in _changing(model)]
+        changing += [tensor for model in models for tensor in model.parameters() if own_code]
         changing += [tensor for batch in batches for _, tensor in walk_tensors((batch.args, batch.kwargs))]
         self._values = [(tensor, tensor.detach().clone()) for tensor in {id(t): t for t in changing}.values()]
 
@@ -177,7 +179,10 @@ def _run_in(bench: Bench, model: torch.nn.Module, batches: list[Batch], dtype: t
     name = str(dtype).removeprefix("torch.")
     spec = replace(bench.job.spec, amp=None, dtype=name)
     convert: Callable[[torch.Tensor], torch.Tensor] = lambda t: _converted(t, dtype)  # noqa: E731
-    inputs = [Batch(map_tensors(batch.args, convert), map_tensors(batch.kwargs, convert)) for batch in batches]
+    inputs = [
+        replace(batch, args=map_tensors(batch.args, convert), kwargs=map_tensors(batch.kwargs, convert))
+        for batch in batches
+    ]
     usual = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:

@@ -40,6 +40,8 @@ def snapshot_outputs(result: Any, model: torch.nn.Module, with_gradients: bool) 
     leaves: dict[str, Any] = {}
     output = result.output if isinstance(result, Trained) else result
     for path, leaf in walk_leaves(output):
+        if leaf is None:
+            continue  # says nothing; where the other arm has a value, that one lacks its partner
         leaves[f"output{path}"] = leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
     if isinstance(result, Trained):
         leaves["loss"] = result.loss.detach().clone()

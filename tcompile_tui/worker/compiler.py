@@ -42,7 +42,7 @@ from ..core.events import (
     Recompiled,
     RecompileLimitHit,
 )  # fmt: skip
-from .failures import StageError
+from .failures import StageError, is_own_file
 from .trace_text import count_ops, parse_graph_break, parse_output_code, parse_recompile, stage_of
 
 _loads = json.loads  # bound here: user code may patch the module
@@ -88,6 +88,12 @@ def compile_model(model: torch.nn.Module, mode: str | None) -> tuple[torch.nn.Mo
         return wrapper, True
     model.compile(**options)
     return model, False
+
+
+def compile_function(function: Callable[..., Any], mode: str | None) -> Callable[..., Any]:
+    """As `torch.compile(function, mode=...)`."""
+    compiled: Callable[..., Any] = torch.compile(function, **({} if mode is None else {"mode": mode}))
+    return compiled
 
 
 def _skips_forward(model: torch.nn.Module) -> bool:
@@ -420,7 +426,8 @@ class CompileSignals(logging.Handler):
         if name == "dynamo_graph_break_reason":
             graph_break = parse_graph_break(payload, compile_id, _TORCH_ROOT)
             self._break_reasons[compile_id or ""] = graph_break.reason
-            self._send(graph_break)
+            if not is_own_file(graph_break.file):  # torch breaks optimizer.step on purpose: nobody can change that
+                self._send(graph_break)
         elif name == "recompile_reasons":
             failures = parse_recompile(payload)
             self._last_guard = failures[0].guard

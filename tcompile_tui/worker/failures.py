@@ -91,6 +91,11 @@ def _is_about_caches(error: BaseException) -> bool:
     return any(folder and place.startswith(folder) for folder in folders)
 
 
+def is_own_file(filename: str | None) -> bool:
+    """Is it a part of this program?"""
+    return filename is not None and filename.startswith(_OWN_ROOT + os.sep)
+
+
 def _is_user_file(filename: str) -> bool:
     if filename.startswith("<"):
         return False

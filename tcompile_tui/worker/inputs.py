@@ -8,7 +8,7 @@ import dataclasses
 import inspect
 import shlex
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -29,10 +29,19 @@ _DEFAULT_INTEGER_RANGE = (0, 2)
 
 @dataclass(frozen=True)
 class Batch:
-    """The arguments of one call of the model."""
+    """The arguments of one call of the model. `single`: they were given as one value, not as a tuple of one."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    single: bool = False
+
+    @property
+    def as_given(self) -> Any:
+        """What a step of the user's own is called with: a dict by name, or by position a tuple or the one value.
+        Raises StageError where some have a name and some have none."""
+        if self.args and self.kwargs:
+            raise StageError("a step of your own gets one batch: give all inputs by name, or none of them")
+        return self.kwargs if self.kwargs else self.args[0] if self.single else self.args
 
 
 def make_batches(user: UserFile, model: torch.nn.Module, spec: RunSpec, device: torch.device) -> list[Batch]:
@@ -69,6 +78,7 @@ def clone_batch(batch: Batch) -> Batch:
     return Batch(
         map_tensors(batch.args, lambda tensor: tensor.detach().clone().requires_grad_(tensor.requires_grad)),
         map_tensors(batch.kwargs, lambda tensor: tensor.detach().clone().requires_grad_(tensor.requires_grad)),
+        batch.single,
     )
 
 
@@ -91,11 +101,15 @@ def _make_batch(user: UserFile, model: torch.nn.Module, spec: RunSpec, device: t
 
 
 def _placed(batch: Batch, spec: RunSpec, device: torch.device) -> Batch:
-    """On the device; floating tensors in the dtype of the model, where one is asked for."""
+    """On the device; floating tensors in the dtype of the model and images in its memory format, where one is asked
+    for."""
     dtype = getattr(torch, spec.dtype) if spec.dtype else None
 
     def place(tensor: torch.Tensor) -> torch.Tensor:
         wanted = dtype if dtype is not None and tensor.is_floating_point() else tensor.dtype
+        if spec.step.channels_last and tensor.dim() == 4 and tensor.is_floating_point():
+            moved = tensor.detach().to(device, wanted).contiguous(memory_format=torch.channels_last)
+            return moved.requires_grad_(tensor.requires_grad)
         if tensor.device == device and tensor.dtype == wanted:
             return tensor
         moved = tensor.detach().to(device, wanted)
@@ -104,7 +118,7 @@ def _placed(batch: Batch, spec: RunSpec, device: torch.device) -> Batch:
                 moved = _with_strides(moved, tensor.stride())
         return moved.requires_grad_(tensor.requires_grad)
 
-    return Batch(map_tensors(batch.args, place), map_tensors(batch.kwargs, place))
+    return replace(batch, args=map_tensors(batch.args, place), kwargs=map_tensors(batch.kwargs, place))
 
 
 def _from_specs(spec: RunSpec) -> Batch:
@@ -114,7 +128,8 @@ def _from_specs(spec: RunSpec) -> Batch:
         values = [(name, _made(value, sizes)) for name, value in given]
     except SpecError as error:
         raise StageError(str(error)) from error
-    return Batch(tuple(value for name, value in values if not name), {name: value for name, value in values if name})
+    args = tuple(value for name, value in values if not name)
+    return Batch(args, {name: value for name, value in values if name}, single=len(values) == 1)
 
 
 def _made(value: Any, sizes: Mapping[str, int]) -> Any:
@@ -186,7 +201,7 @@ def as_batch(made: Any) -> Batch:
     anything else is the only argument."""
     if isinstance(made, Mapping):
         return Batch((), dict(made))
-    return Batch(tuple(made) if isinstance(made, (tuple, list)) else (made,), {})
+    return Batch(tuple(made), {}) if isinstance(made, (tuple, list)) else Batch((made,), {}, single=True)
 
 
 def _parameters_text(model: torch.nn.Module) -> str:

@@ -21,6 +21,7 @@ from ..core.spec import Job, Task
 from .arguments import constructor_arguments
 from .failures import StageError
 from .imports import ImportedTooLateError, watched_environment
+from .own_code import NO_OWN_CODE, OwnCode, load_own_code
 
 if TYPE_CHECKING:
     import torch  # here only in functions: a target may have to be imported before it
@@ -37,6 +38,7 @@ class UserFile:
     entry: Any
     import_s: float = 0.0
     environment_changed: tuple[str, ...] = ()
+    own: OwnCode = NO_OWN_CODE
 
     def hook(self, name: str) -> Callable[..., Any] | None:
         found = getattr(self.module, name, None)
@@ -44,9 +46,12 @@ class UserFile:
 
     @property
     def loss(self) -> Callable[[Any], Any] | None:
-        """`loss(output)`. One that needs a target too belongs to the file's own training loop."""
+        """The one asked for, else the file's `loss(output)`; one of the file's that needs a target too belongs to its
+        own training loop."""
         import torch
 
+        if self.own.loss is not None:
+            return self.own.loss
         found = self.hook("loss")
         try:
             inspect.signature(found.forward if isinstance(found, torch.nn.Module) else found).bind(None)  # type: ignore[arg-type]
@@ -55,8 +60,10 @@ class UserFile:
         return found
 
     def task(self, asked: Task | None) -> Task:
-        """What the command line asks for, else what the file says (`TRAIN = True`), else inference."""
-        return asked or (Task.TRAIN if getattr(self.module, "TRAIN", False) is True else Task.INFER)
+        """What the command line asks for, else what the file says (`TRAIN = True`), else inference; a step of the
+        user's own trains unless it is said not to."""
+        trains = self.own.step is not None or getattr(self.module, "TRAIN", False) is True
+        return asked or (Task.TRAIN if trains else Task.INFER)
 
     def training_mode(self, task: Task) -> bool:
         """`EVAL = False` keeps an inference model in training mode."""
@@ -78,6 +85,7 @@ def import_user_file(job: Job) -> UserFile:
     with watched_environment() as changed:
         try:
             module = _import_module(job)
+            own = load_own_code(job.spec.step, _load_file)
         except SystemExit as error:
             raise _left_at_import(error, where) from error
         except ModuleNotFoundError as error:
@@ -90,7 +98,7 @@ def import_user_file(job: Job) -> UserFile:
         if not hasattr(entry, part):
             raise StageError(f"{where} has no '{job.qualified_name}'")
         entry = getattr(entry, part)
-    return UserFile(module, entry, import_s, changed())
+    return UserFile(module, entry, import_s, changed(), own)
 
 
 def _open_source(job: Job) -> UserFile:
@@ -109,13 +117,17 @@ def _open_source(job: Job) -> UserFile:
 def _import_module(job: Job) -> ModuleType:
     if job.source_path is None or job.source_module is not None:
         return importlib.import_module(job.source_module or "")
-    name = Path(job.source_path).stem
+    return _load_file(job.source_path)
+
+
+def _load_file(path: str) -> ModuleType:
+    name = Path(path).stem
     if not name.isidentifier() or name in sys.modules or name in sys.stdlib_module_names:
         # A file called types.py must not become `types`. The same name in every process: caches may hold it.
-        name = f"user_model_{zlib.crc32(os.fsencode(job.source_path)):x}"
-    spec = importlib.util.spec_from_file_location(name, job.source_path)
+        name = f"user_model_{zlib.crc32(os.fsencode(path)):x}"
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise StageError(f"{job.source_path} cannot be imported as Python")
+        raise StageError(f"{path} cannot be imported as Python")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

@@ -16,9 +16,10 @@ from ..core.events import Block, BlockRole, MemoryPeak
 from ..core.spec import Arm
 from .bench import Bench
 from .compare import snapshot_outputs
-from .inputs import make_further_batches
+from .epoch import epoch_steps
+from .inputs import Batch, make_further_batches
 from .loading import seed_everything
-from .stepping import Step, make_step
+from .stepping import Step, make_autocast, make_step
 from .timing import EACH_STEP, MAX_BLOCK_STEPS, GroupPlan, plan_groups, wait_for_device
 
 STEP_SEED = 11
@@ -35,12 +36,22 @@ _MEMORY_STEPS = 3
 
 
 class Loop:
-    """Runs one arm's blocks and sends them."""
+    """Runs one arm's blocks and sends them. `called` is what a step calls: the model, or what compiles it."""
 
-    def __init__(self, bench: Bench, arm: Arm, step: Step) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        arm: Arm,
+        called: torch.nn.Module,
+        batches: list[Batch],
+        optimizer: torch.optim.Optimizer | None = None,
+    ) -> None:
         self._bench = bench
         self.arm = arm
-        self._step = step
+        self._called = called
+        self._optimizer = optimizer
+        self._batches = batches
+        self._step = self._step_on(batches)
         self._steps_done = 0
         self._first_peak_bytes: int | None = None
         self.recent_step_ns = 0.0
@@ -131,14 +142,29 @@ class Loop:
             wanted = int(_TARGET_BLOCK_NS / self.recent_step_ns)
             size = 1 if active else max(1, min(2 * size, wanted, MAX_BLOCK_STEPS))
 
-    def run_further_calls(self, model: torch.nn.Module) -> None:
-        """Each of the file's further inputs twice: what recompiles does so here, before anything is compared."""
+    def _step_on(self, batches: list[Batch]) -> Step:
         bench = self._bench
+        return make_step(
+            bench.user, self._called, batches, bench.job.spec, bench.task, bench.device, optimizer=self._optimizer
+        )
+
+    def run_further_calls(self) -> None:
+        """Each of the file's further inputs, and what an epoch has beside full batches, twice: what recompiles does so
+        here, before anything is compared."""
+        bench, epoch = self._bench, self._bench.job.spec.step.epoch
         batches = make_further_batches(bench.user, bench.job.spec, bench.device)
         if batches:
             bench.stage.name = "steps with more_inputs()"
-            step = make_step(bench.user, model, batches, bench.job.spec, bench.task, bench.device)
-            self.run_block(BlockRole.SETTLE, 2 * len(batches), step=step)
+            self.run_block(BlockRole.SETTLE, 2 * len(batches), step=self._step_on(batches))
+        if epoch is not None:
+            bench.stage.name = f"steps of an epoch with {epoch}"
+            autocast = make_autocast(bench.job.spec, bench.device)
+            unlike = epoch_steps(epoch, self._called, self._batches[0], self._step_on, autocast)
+            first = self._steps_done
+            self.run_block(
+                BlockRole.SETTLE, 2 * len(unlike), step=lambda index: unlike[(index - first) % len(unlike)](index)
+            )
+        if batches or epoch is not None:
             self.run_block(BlockRole.SETTLE, _MIN_WARMUP_STEPS)
 
     def run_untimed(self, steps: int) -> None:

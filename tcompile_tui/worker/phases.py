@@ -18,7 +18,7 @@ from .inspecting import inspect_model
 from .loading import import_user_file, seed_everything
 from .loop import STEP_SEED, Loop, run_pairs
 from .profiling import profile_steps
-from .stepping import Step, make_step
+from .stepping import make_optimizer
 from .timing import make_timer
 
 
@@ -31,6 +31,7 @@ def run_phase(job: Job, channel: Channel, stage: Stage, imports: Imports) -> Non
     signals = compiler.CompileSignals(channel.send)
     capabilities = signals.attach()
     device = open_device(job)
+    _allow_tf32(job)
     channel.send(worker_facts(device, capabilities))
     if job.phase is Phase.PREFLIGHT:
         channel.send(ImportsDone(torch_s=imports.torch_s, compiler_s=compiler_s))
@@ -39,6 +40,7 @@ def run_phase(job: Job, channel: Channel, stage: Stage, imports: Imports) -> Non
         return
     stage.name = "import"
     user = imports.target or import_user_file(job)
+    _allow_tf32(job)
     channel.send(
         ImportsDone(
             torch_s=imports.torch_s,
@@ -79,11 +81,10 @@ def _run_eager(bench: Bench) -> Sequence[Loop]:
     """The user's own code, from its first step until it is steady. It is profiled beside the compiled arm only: here
     the profiler would first import the compiler."""
     model, batches = prepare(bench)
-    step = _first_step(bench, model, batches)
-    loop = Loop(bench, Arm.EAGER, step)
+    loop = _first_loop(bench, Arm.EAGER, model, batches, _optimizer(bench, model))
     loop.warm_up()
     loop.send_memory_peak()
-    loop.run_further_calls(model)  # what fails without the compiler is not to be blamed on it
+    loop.run_further_calls()  # what fails without the compiler is not to be blamed on it
     return ()
 
 
@@ -102,11 +103,11 @@ def _run_cold(bench: Bench) -> Sequence[Loop]:
     if bench.job.artifacts_from is not None:
         bench.stage.name = "loading portable caches"
         bench.channel.send(compiler.load_artifacts(bench.job.artifacts_from))
-    compiled = _compile(bench, model)
-    loop = Loop(bench, Arm.COMPILED, _first_step(bench, compiled, batches))
+    compiled, optimizer = _compile(bench, model)
+    loop = _first_loop(bench, Arm.COMPILED, compiled, batches, optimizer)
     loop.warm_up()
     loop.send_memory_peak()
-    loop.run_further_calls(compiled)
+    loop.run_further_calls()
     if bench.job.artifacts_to is not None:
         bench.stage.name = "saving portable caches"
         bench.channel.send(compiler.save_artifacts(bench.job.artifacts_to))
@@ -119,20 +120,22 @@ def _run_warm(bench: Bench) -> Sequence[Loop]:
     model, batches = prepare(bench)
     original, how = second_copy(bench, model)
     bench.channel.send(Notice(level=Level.INFO, code="second-copy", text=how))
-    state = FirstState([model, original], batches[: bench.job.spec.accumulate])
-    compiled_model = _compile(bench, model)
-    compiled = Loop(bench, Arm.COMPILED, _first_step(bench, compiled_model, batches))
+    step = bench.job.spec.step
+    own_code = bench.user.own.step is not None or bench.user.own.optimizer is not None
+    state = FirstState([model, original], batches[: step.accumulate], own_code)
+    compiled_model, optimizer = _compile(bench, model)
+    compiled = _first_loop(bench, Arm.COMPILED, compiled_model, batches, optimizer)
     first_outputs = compiled.first_call(model)
     compiled.warm_up()
     # What serves the first shape after the others have come may be another, dynamic program: that one is compared.
-    compiled.run_further_calls(compiled_model)
+    compiled.run_further_calls()
 
     bench.stage.name, bench.stage.compiled = "accuracy check", False
     check_accuracy(bench, original, state, compiled, first_outputs)
     del first_outputs, state
 
     bench.stage.name = "eager steps beside compiled ones"
-    eager = Loop(bench, Arm.EAGER, make_step(bench.user, original, batches, bench.job.spec, bench.task, bench.device))
+    eager = Loop(bench, Arm.EAGER, original, batches, _optimizer(bench, original))
     eager.warm_up(role=BlockRole.SETTLE, budget_s=1.0)
     run_pairs(bench, eager, compiled)
     return compiled, eager
@@ -162,15 +165,32 @@ def _compile_one_op(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def _first_step(bench: Bench, model: torch.nn.Module, batches: list[Batch]) -> Step:
+def _allow_tf32(job: Job) -> None:
+    """In both arms, and whatever the user's file sets when it is imported."""
+    if job.spec.step.tf32:
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cudnn.allow_tf32 = True
+
+
+def _first_loop(
+    bench: Bench, arm: Arm, model: torch.nn.Module, batches: list[Batch], optimizer: torch.optim.Optimizer | None
+) -> Loop:
     seed_everything(STEP_SEED)
-    return make_step(bench.user, model, batches, bench.job.spec, bench.task, bench.device)
+    return Loop(bench, arm, model, batches, optimizer)
 
 
-def _compile(bench: Bench, model: torch.nn.Module) -> torch.nn.Module:
-    """The model whose calls are compiled; what is measured is what is advised."""
+def _optimizer(bench: Bench, model: torch.nn.Module) -> torch.optim.Optimizer | None:
+    return make_optimizer(bench.user, model, bench.job.spec, bench.task)
+
+
+def _compile(bench: Bench, model: torch.nn.Module) -> tuple[torch.nn.Module, torch.optim.Optimizer | None]:
+    """The model whose calls are compiled, and its optimizer; what is measured is what is advised."""
     bench.stage.name, bench.stage.compiled = "torch.compile", True
     mode = bench.job.mode or Mode.DEFAULT
-    compiled, wrapped = compiler.compile_model(model, None if mode is Mode.DEFAULT else mode.value)
+    name = None if mode is Mode.DEFAULT else mode.value
+    optimizer = _optimizer(bench, model)
+    compiled, wrapped = compiler.compile_model(model, name)
+    if optimizer is not None and bench.job.spec.step.compile_optimizer:
+        optimizer.step = compiler.compile_function(optimizer.step, name)
     bench.channel.send(ModelCompiled(wrapped=wrapped))
-    return compiled
+    return compiled, optimizer

@@ -6,6 +6,7 @@ guard checks, and how busy the device was. The profiler slows steps down, so no 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from .loop import Loop
 _TARGET_NS = 200_000_000
 _MIN_STEPS = 2
 _MAX_STEPS = 10
+_NO_KINETO_LOG = "99"
 _REGION = "Torch-Compiled Region: "
 _PROGRAM = "## Call CompiledFxGraph "
 _LOOKUP = "TorchDynamo Cache Lookup"
@@ -52,6 +54,7 @@ def profile_steps(bench: Bench, loop: Loop) -> None:
     """Profile the loop's step and send what was seen. A profiler that does not work costs only its record."""
     steps = max(_MIN_STEPS, min(_MAX_STEPS, round(_TARGET_NS / loop.recent_step_ns)))
     on_gpu = bench.device.type == "cuda"
+    os.environ.setdefault("KINETO_LOG_LEVEL", _NO_KINETO_LOG)  # it writes to stderr, which is the model's log
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
     try:
         loop.run_untimed(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -10,6 +11,7 @@ from typing import Any, TypeAlias
 import torch
 
 from ..core.spec import RunSpec, Task
+from ..core.step_spec import BuiltinOptimizer, StepSpec
 from . import compiler
 from .failures import StageError
 from .inputs import Batch, walk_tensors
@@ -19,6 +21,9 @@ from .loading import UserFile
 # a cudagraph must not be held over the next step.
 Step: TypeAlias = Callable[[int], Any]
 Loss: TypeAlias = Callable[[Any], torch.Tensor]
+
+
+_SGD_MOMENTUM = 0.9
 
 
 @dataclass(frozen=True)
@@ -37,20 +42,68 @@ def make_step(
     task: Task,
     device: torch.device,
     updates: bool = True,
+    optimizer: torch.optim.Optimizer | None = None,
 ) -> Step:
     """The step of one arm around `model`, whether it is compiled or not. Without `updates` a training step ends with
-    its gradients, as the optimizer would get them."""
-    begin, autocast = _step_marker(device), _autocast(spec, device)
+    its gradients, as the optimizer would get them. `optimizer` is one that `make_optimizer` made for the model."""
+    begin, autocast = _step_marker(device), make_autocast(spec, device)
+    optimizer = optimizer or make_optimizer(user, model, spec, task)
+    if user.own.step is not None:
+        return _own_step(user.own.step, model, batches, begin, optimizer)
     if task is Task.INFER:
-        if spec.accumulate > 1:
-            raise StageError(f"--accumulate {spec.accumulate} is for training: add --task train, or leave it out")
+        if spec.step.accumulate > 1:
+            raise StageError(f"--accumulate {spec.step.accumulate} is for training: add --task train, or leave it out")
         return _inference_step(model, batches, begin, autocast)
     forward = _forward(model, begin, autocast, user.loss or mean_square)
-    return _training_step(model, batches, forward, spec.accumulate, _scaler(spec, device), updates)
+    return _training_step(model, batches, forward, spec.step, optimizer, _scaler(spec, device), updates)
+
+
+def make_optimizer(user: UserFile, model: torch.nn.Module, spec: RunSpec, task: Task) -> torch.optim.Optimizer | None:
+    """Learning rate 0: the work of a step without its drift. None where there is nothing to train."""
+    trained = trained_parameters(model)
+    if task is Task.INFER or not trained:
+        return None
+    if user.own.optimizer is None:
+        if spec.step.optimizer is BuiltinOptimizer.SGD:
+            return torch.optim.SGD(trained, lr=0.0, momentum=_SGD_MOMENTUM)
+        return torch.optim.AdamW(trained, lr=0.0)
+    optimizer = user.own.optimizer(model)
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        got = type(optimizer).__name__
+        raise StageError(f"{spec.step.optimizer} returned a {got}, not a torch.optim.Optimizer")
+    for group in optimizer.param_groups:
+        if isinstance(group.get("lr"), torch.Tensor):
+            group["lr"].zero_()
+        else:
+            group["lr"] = 0.0
+    return optimizer
+
+
+def trained_parameters(model: torch.nn.Module) -> list[torch.nn.Parameter]:
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def _own_step(
+    own: Callable[..., Any],
+    model: torch.nn.Module,
+    batches: list[Batch],
+    begin: Callable[[], None],
+    optimizer: torch.optim.Optimizer | None,
+) -> Step:
+    """The user's function: `own(model, batch)`, with the optimizer too if it takes one of that name."""
+    count = len(batches)
+    given = [batch.as_given for batch in batches]
+    further = {"optimizer": optimizer} if "optimizer" in inspect.signature(own).parameters else {}
+
+    def step(index: int) -> Any:
+        begin()
+        return own(model, given[index % count], **further)
+
+    return step
 
 
 def _inference_step(
-    model: torch.nn.Module, batches: list[Batch], begin: Callable[[], None], autocast: _Autocast
+    model: torch.nn.Module, batches: list[Batch], begin: Callable[[], None], autocast: Autocast
 ) -> Step:
     count = len(batches)
 
@@ -64,7 +117,7 @@ def _inference_step(
 
 
 def _forward(
-    model: torch.nn.Module, begin: Callable[[], None], autocast: _Autocast, loss_of: Loss
+    model: torch.nn.Module, begin: Callable[[], None], autocast: Autocast, loss_of: Loss
 ) -> Callable[[Batch], Trained]:
     """Output and loss of one batch. Each is an invocation of its own for cudagraphs."""
 
@@ -81,18 +134,19 @@ def _training_step(
     model: torch.nn.Module,
     batches: list[Batch],
     forward: Callable[[Batch], Trained],
-    micro_batches: int,
+    spec: StepSpec,
+    optimizer: torch.optim.Optimizer | None,
     scaler: Any,
     updates: bool,
 ) -> Step:
-    """zero_grad, forward, loss, backward, optimizer step. Learning rate 0: the work of a step without its drift.
-    Several micro-batches add up their gradients, each loss divided by their number."""
-    count = len(batches)
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    """zero_grad, forward, loss, backward, clipping, optimizer step. Several micro-batches add up their gradients, each
+    loss divided by their number."""
+    count, micro_batches = len(batches), spec.accumulate
+    trained = trained_parameters(model)
     if not trained and not any(t.requires_grad for _, t in walk_tensors((batches[0].args, batches[0].kwargs))):
         raise StageError("nothing to train: no parameter of the model requires a gradient; use --task infer")
-    optimizer = torch.optim.AdamW(trained, lr=0.0) if trained else None
     scaler = scaler if optimizer is not None else None
+    finish = _finish(trained, spec.grad_clip, optimizer, scaler, updates) if optimizer is not None else _nothing
 
     def accumulate(first: int) -> Trained:
         for index in range(first, first + micro_batches):
@@ -105,17 +159,34 @@ def _training_step(
         if optimizer is not None:
             optimizer.zero_grad(set_to_none=True)
         result = accumulate(index * micro_batches)
-        if scaler is not None and updates:
-            scaler.step(optimizer)
-            scaler.update()
-        elif scaler is not None:
-            scaler.unscale_(optimizer)
-            scaler.update()
-        elif optimizer is not None and updates:
-            optimizer.step()
+        finish()
         return result
 
     return step
+
+
+def _finish(
+    trained: list[torch.nn.Parameter],
+    grad_clip: float | None,
+    optimizer: torch.optim.Optimizer,
+    scaler: Any,
+    updates: bool,
+) -> Callable[[], None]:
+    """What follows the backward pass. The gradients are left as the optimizer gets them: unscaled and clipped."""
+
+    def finish() -> None:
+        if scaler is not None and (grad_clip is not None or not updates):
+            scaler.unscale_(optimizer)
+        if grad_clip is not None:
+            torch.nn.utils.clip_grad_norm_(trained, grad_clip)
+        if updates and scaler is not None:
+            scaler.step(optimizer)
+        elif updates:
+            optimizer.step()
+        if scaler is not None:
+            scaler.update()
+
+    return finish
 
 
 def mean_square(output: Any) -> torch.Tensor:
@@ -140,10 +211,10 @@ def _nothing() -> None:
     pass
 
 
-_Autocast: TypeAlias = Callable[[], contextlib.AbstractContextManager[Any]]
+Autocast: TypeAlias = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
-def _autocast(spec: RunSpec, device: torch.device) -> _Autocast:
+def make_autocast(spec: RunSpec, device: torch.device) -> Autocast:
     if spec.amp is None:
         return contextlib.nullcontext
     dtype = torch.bfloat16 if spec.amp == "bf16" else torch.float16
@@ -152,4 +223,4 @@ def _autocast(spec: RunSpec, device: torch.device) -> _Autocast:
 
 def _scaler(spec: RunSpec, device: torch.device) -> Any:
     """float16 gradients need loss scaling, and its cost is part of a step."""
-    return torch.amp.GradScaler(device.type) if spec.amp == "fp16" and device.type == "cuda" else None
+    return torch.amp.GradScaler(device.type) if spec.amp == "fp16" else None

@@ -14,6 +14,7 @@ from typing import Any
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.spec import Arm, Mode, Phase, Plan, Preset, RunSpec, parse_target
 from tcompile_tui.core.state import RunState
+from tcompile_tui.core.step_spec import USUAL_STEP, StepSpec
 
 DATA = Path(__file__).parent.parent / "data"
 EAGER_MS = 10.0
@@ -50,9 +51,10 @@ def replay(
     preset: Preset = Preset.STANDARD,
     samples: Sequence[ev.Event] = (),
     device: str = "cpu",
+    step: StepSpec = USUAL_STEP,
 ) -> RunState:
     """The state after a run of these processes, one after the other."""
-    spec = RunSpec(parse_target("net.py"), modes=modes, device=device, plan=plan, preset=preset)
+    spec = RunSpec(parse_target("net.py"), modes=modes, device=device, plan=plan, preset=preset, step=step)
     state = RunState()
     state.apply(
         ev.RunStarted(

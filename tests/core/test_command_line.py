@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 
 from tcompile_tui.core import spec as sp
 from tcompile_tui.core.spec import Mode, Plan, Preset, RunSpec, SpecError, Starts, Target, Task
+from tcompile_tui.core.step_spec import BuiltinOptimizer, Epoch, FileFunction, StepSpec, parse_step
 
 
 def test_devices_and_dtypes() -> None:
@@ -91,6 +92,19 @@ plans = st.one_of(
     st.builds(Plan, steps=st.integers(1, 10**12), starts=starts),
     st.builds(Plan, hours=st.floats(1e-6, 1e7), starts=st.just(Starts())),
 )
+functions = st.builds(FileFunction, st.sampled_from(["loss.py", "my dir/it's.py"]), st.sampled_from(["fn", "make"]))
+steps = st.builds(
+    StepSpec,
+    loss=st.none() | functions,
+    optimizer=st.sampled_from(BuiltinOptimizer) | functions,
+    compile_optimizer=st.booleans(),
+    grad_clip=st.none() | st.floats(1e-6, 1e6),
+    accumulate=st.integers(1, 64),
+    channels_last=st.booleans(),
+    tf32=st.booleans(),
+    own=st.none() | functions,
+    epoch=st.none() | st.builds(Epoch, st.integers(1, 99), st.integers(0, 9)) | st.just(Epoch(eval=2)),
+)
 runs = st.builds(
     RunSpec,
     target=st.sampled_from(["model.py", "my dir/it's.py:Net", "pkg.mod:Net", "timm:resnet50"]).map(sp.parse_target),
@@ -105,11 +119,14 @@ runs = st.builds(
     plan=plans,
     preset=st.sampled_from(Preset),
     budget_s=st.sampled_from([preset.budget_s for preset in Preset]) | st.floats(1.0, 1e8),
-    accumulate=st.integers(1, 64),
     dims=st.sampled_from([[], ["B=8", "T=128"]]).map(sp.parse_dims),
     inputs_from=st.none() | st.sampled_from(["my batch.pt", "data.py:make_batch"]),
     arguments=st.sampled_from([[], ["hidden=8", "act='a b'", "config=@c.json"]]).map(sp.parse_arguments),
+    step=steps,
 )
+
+
+_STEP_WORDS = ("loss", "optimizer", "grad-clip", "accumulate", "epoch", "step")
 
 
 def read_command(line: str) -> RunSpec:
@@ -117,6 +134,8 @@ def read_command(line: str) -> RunSpec:
     words = shlex.split(line)
     assert words[:2] == ["tcompile-tui", "run"]
     given_as: dict[str, list[str]] = {}
+    flags = [word for word in words if word in ("--compile-optimizer", "--channels-last", "--tf32")]
+    words = [word for word in words if word not in flags]
     for option, word in zip(words[3::2], words[4::2], strict=True):
         given_as.setdefault(option.removeprefix("--"), []).append(word)
     one = {option: told[0] for option, told in given_as.items()}
@@ -136,10 +155,10 @@ def read_command(line: str) -> RunSpec:
         ),
         preset=preset,
         budget_s=float(one.get("budget", preset.budget_s)),
-        accumulate=int(one.get("accumulate", 1)),
         dims=sp.parse_dims(given_as.get("dim", ())),
         inputs_from=one.get("inputs"),
         arguments=sp.parse_arguments(given_as.get("arg", ())),
+        step=parse_step([*(f"--{name}={one[name]}" for name in _STEP_WORDS if name in one), *flags]),
     )
 
 
@@ -153,15 +172,6 @@ def test_the_command_line_leaves_defaults_out() -> None:
     assert sp.command_line(run) == "tcompile-tui run model.py"
     quick = replace(run, preset=Preset.QUICK, budget_s=Preset.QUICK.budget_s, plan=Plan(hours=24.0))
     assert sp.command_line(quick) == "tcompile-tui run model.py --planned-hours 24 --preset quick"
-
-
-def test_micro_batches_are_counted_from_one_and_only_in_training() -> None:
-    assert sp.check_accumulate(1, Task.INFER) == 1
-    assert sp.check_accumulate(4, Task.TRAIN) == sp.check_accumulate(4, None) == 4
-    with pytest.raises(SpecError, match="--accumulate 2 is for training"):
-        sp.check_accumulate(2, Task.INFER)
-    with pytest.raises(SpecError, match="at least one micro-batch"):
-        sp.check_accumulate(0, Task.TRAIN)
 
 
 def test_inputs_come_from_one_place() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -12,7 +11,6 @@ from tcompile_tui.core.candidates import Parameter
 from tcompile_tui.core.discover import (
     CandidateKind,
     FileHooks,
-    Resolved,
     find_batch_file,
     find_candidates,
     find_hooks,
@@ -20,132 +18,7 @@ from tcompile_tui.core.discover import (
 )
 from tcompile_tui.core.spec import SpecError, Target, parse_target
 
-NET = "from torch import nn\n\nclass Net(nn.Module):\n    def forward(self, x):\n        return x\n"
-FORWARD = "\n    def forward(self, x):\n        return x\n"
-
-
-def write(folder: Path, source: str, name: str = "net.py") -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(dedent(source))
-    return path
-
-
-def pick(folder: Path, source: str, name: str | None = None) -> Resolved:
-    write(folder, source)
-    return resolve(Target("net.py", None, name), folder)
-
-
-def picked(folder: Path, source: str, name: str | None = None) -> str:
-    return pick(folder, source, name).qualified_name
-
-
-def refusal(folder: Path, target: Target | str) -> str:
-    """The one line that the user gets."""
-    with pytest.raises(SpecError) as caught:
-        resolve(parse_target(target) if isinstance(target, str) else target, folder)
-    message = str(caught.value)
-    assert message and "\n" not in message
-    return message
-
-
-def refused(folder: Path, source: str, name: str | None = None) -> str:
-    write(folder, source)
-    return refusal(folder, Target("net.py", None, name))
-
-
-# ---------------------------------------------------------------- what is a module
-
-
-@pytest.mark.parametrize(
-    ("imports", "base"),
-    [
-        ("import torch", "torch.nn.Module"),
-        ("import torch.nn", "torch.nn.Module"),
-        ("import torch as t", "t.nn.Module"),
-        ("import torch.nn as nn", "nn.Module"),
-        ("from torch import nn as tnn", "tnn.Module"),
-        ("from torch.nn import Module", "Module"),
-        ("from torch.nn import Module as M", "M"),
-        ("from torch.nn import *", "Module"),
-        ("from torch.nn.modules.module import Module", "Module"),
-        ("from torch import nn\nBase = nn.Module", "Base"),
-        ("from torch import nn\nfrom typing import Generic, TypeVar\nT = TypeVar('T')", "nn.Module, Generic[T]"),
-        ("import lightning.pytorch as pl", "pl.LightningModule"),
-        ("from pytorch_lightning import LightningModule", "LightningModule"),
-        ("from transformers import PreTrainedModel", "PreTrainedModel"),
-        ("from .base import Backbone", "Backbone"),
-        ("import base", "base.Backbone"),
-        ("from base import *", "Backbone"),
-    ],
-)
-def test_every_way_to_name_the_base_makes_a_model(tmp_path: Path, imports: str, base: str) -> None:
-    result = pick(tmp_path, f"{imports}\nclass Net({base}):{FORWARD}")
-    assert result.candidate.kind is CandidateKind.CLASS
-    assert result.candidate.name == result.qualified_name == "Net"
-
-
-@pytest.mark.parametrize(
-    "base", ["nn.Sequential", "nn.Linear", "nn.modules.conv.Conv2d", "BertModel", "ResNet", "Parent"]
-)
-def test_a_base_that_brings_its_own_forward_needs_none_in_the_file(tmp_path: Path, base: str) -> None:
-    source = f"""
-        from torch import nn
-        from transformers import BertModel
-        from torchvision.models.resnet import ResNet
-        class Parent(nn.Module):
-            def forward(self, x): return x
-        class Child({base}):
-            def __init__(self): super().__init__()
-    """
-    names = {candidate.name: candidate.note for candidate in find_candidates(write(tmp_path, source))}
-    assert names["Child"] is None
-
-
-@pytest.mark.parametrize(
-    "base",
-    ["object", "Function", "Dataset", "torch.autograd.Function", "ABC", "Enum", "Exception", "nn.Parameter"],
-)
-def test_other_classes_with_a_forward_are_no_models(tmp_path: Path, base: str) -> None:
-    source = f"""
-        import torch
-        from abc import ABC
-        from enum import Enum
-        from torch import nn
-        from torch.autograd import Function
-        from torch.utils.data import Dataset
-        class Helper({base}):
-            def forward(self, x): return x
-    """
-    assert find_candidates(write(tmp_path, source)) == []
-
-
-def test_a_forward_may_be_assigned_and_a_class_may_stand_inside_a_try(tmp_path: Path) -> None:
-    source = """
-        from torch import nn
-        try:
-            class Net(nn.Module):
-                def _run(self, x): return x
-                forward = _run
-        except ImportError:
-            pass
-    """
-    assert picked(tmp_path, source) == "Net"
-
-
-def test_a_class_that_replaces_a_failed_import_keeps_its_heirs(tmp_path: Path) -> None:
-    source = """
-        from torch import nn
-        try:
-            from fast import Base
-        except ImportError:
-            class Base(nn.Module):
-                def forward(self, x): return x
-        class Net(Base):
-            pass
-    """
-    assert picked(tmp_path, source) == "Net"
-
+from .discovering import FORWARD, NET, pick, picked, refusal, refused, write
 
 # ---------------------------------------------------------------- which one is picked
 
@@ -433,87 +306,6 @@ def test_no_hooks_and_values_that_are_none(tmp_path: Path) -> None:
     assert find_hooks(write(tmp_path, NET + "TRAIN = decide()\nloss = 0.0\n")) == FileHooks()
 
 
-# ---------------------------------------------------------------- files that are no Python
-
-
-def test_a_syntax_error_names_its_line(tmp_path: Path) -> None:
-    message = refused(tmp_path, NET + "def broken(:\n    pass\n")
-    assert message.startswith("net.py line 6 is not Python 3.")
-    assert message.endswith("correct 'def broken(:'")
-
-
-@pytest.mark.parametrize("line", ["%matplotlib inline", "!pip install -q einops", "%%time", "!echo don't"])
-def test_notebook_lines_are_named(tmp_path: Path, line: str) -> None:
-    message = refused(tmp_path, f"# In[1]:\n{line}\n{NET}")
-    assert message == f"net.py line 2 is notebook syntax, not Python: remove '{line}'"
-
-
-def test_what_nbconvert_makes_of_a_magic_is_named(tmp_path: Path) -> None:
-    magic = "get_ipython().run_line_magic('matplotlib', 'inline')\n"
-    assert refused(tmp_path, magic + NET).startswith("net.py line 1 is left from a notebook: remove")
-    assert picked(tmp_path, "from IPython import get_ipython\n" + magic + NET) == "Net"
-    assert picked(tmp_path, "from IPython import *\n" + magic + NET) == "Net"
-
-
-@pytest.mark.parametrize("name", ["book.ipynb", "book.py"])
-def test_a_notebook_by_any_name_is_told_how_to_export(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text('{"nbformat": 4, "cells": [], "metadata": {}}')
-    message = refusal(tmp_path, Target(name, None, None))
-    assert message == f"{name} is a notebook: export it first (jupyter nbconvert --to script {name})"
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"\x89PNG\r\n\x1a\n\x00\xff\xfe",
-        b"\x00\x01\x02",
-        NET.encode("utf-16"),
-        b"# caf\xe9\n",
-        b"\n\n\nx = 'caf\xe9'\n",
-        b"# coding: no-such-code\n",
-    ],
-)
-def test_what_is_no_utf8_text_is_said_to_be(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "net.py").write_bytes(content)
-    assert refusal(tmp_path, "net.py") == "net.py is not UTF-8 text: is it Python? If so, save it as UTF-8"
-
-
-@pytest.mark.parametrize("content", [b"\xef\xbb\xbf" + NET.encode(), b"# coding: latin-1\n# caf\xe9\n" + NET.encode()])
-def test_a_declared_encoding_is_honoured(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "net.py").write_bytes(content)
-    assert resolve(parse_target("net.py"), tmp_path).qualified_name == "Net"
-
-
-def test_deep_nesting_is_refused_in_one_line(tmp_path: Path) -> None:
-    assert "net.py" in refused(tmp_path, "x = " + "(" * 5000 + ")" * 5000)
-
-
-def test_an_empty_file(tmp_path: Path) -> None:
-    assert refused(tmp_path, " \n") == "net.py is empty: add `def make_model():` to it"
-
-
-def test_a_missing_file_gets_near_names(tmp_path: Path) -> None:
-    write(tmp_path, NET, "network.py")
-    assert refusal(tmp_path, "netwrk.py") == "there is no file netwrk.py: did you mean network.py?"
-    assert refusal(tmp_path, "zzz.py") == f"there is no file zzz.py: looked in {tmp_path}"
-
-
-def test_a_folder_lists_its_files(tmp_path: Path) -> None:
-    write(tmp_path, NET, "models/net.py")
-    assert refusal(tmp_path, "./models") == "./models is a folder: name a Python file in it (net.py)"
-
-
-@pytest.mark.parametrize("name", ["net.txt", "net.pt"])
-def test_a_file_that_does_not_end_in_py(tmp_path: Path, name: str) -> None:
-    write(tmp_path, NET, name)
-    assert refusal(tmp_path, f"./{name}") == f"./{name} is not a Python file: name one that ends in .py"
-
-
-def test_a_path_that_cannot_be_one(tmp_path: Path) -> None:
-    assert refusal(tmp_path, Target("a\0b.py", None, None)).endswith("check the path")
-    assert refusal(tmp_path, Target("a" * 5000 + ".py", None, None)).endswith("check the path")
-
-
 # ---------------------------------------------------------------- packages
 
 
@@ -593,6 +385,14 @@ def test_an_architecture_is_left_to_the_worker(tmp_path: Path) -> None:
     assert refusal(tmp_path, "transformers:./no.json").startswith("there is no file ./no.json: looked in")
 
 
+def test_the_file_of_a_batch_is_looked_for_before_anything_starts(tmp_path: Path) -> None:
+    file = write(tmp_path, "", "data.py")
+    assert find_batch_file("data.py:make_batch", tmp_path) == find_batch_file("data.py", tmp_path) == file
+    for place in ("no.py:make_batch", "no.pt", "."):
+        with pytest.raises(SpecError, match=rf"there is no file {place.partition(':')[0]} for --inputs"):
+            find_batch_file(place, tmp_path)
+
+
 def test_nothing_is_imported_or_run(tmp_path: Path) -> None:
     source = NET + "open('ran', 'w')\nraise SystemExit(2)\n"
     write(tmp_path, source, "never_imported/__init__.py")
@@ -604,11 +404,3 @@ def test_nothing_is_imported_or_run(tmp_path: Path) -> None:
 def test_an_odd_escape_in_the_users_file_does_not_warn(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     assert picked(tmp_path, NET + "pattern = '\\d'\n") == "Net"
     assert not recwarn.list
-
-
-def test_the_file_of_a_batch_is_looked_for_before_anything_starts(tmp_path: Path) -> None:
-    file = write(tmp_path, "", "data.py")
-    assert find_batch_file("data.py:make_batch", tmp_path) == find_batch_file("data.py", tmp_path) == file
-    for place in ("no.py:make_batch", "no.pt", "."):
-        with pytest.raises(SpecError, match=rf"there is no file {place.partition(':')[0]} for --inputs"):
-            find_batch_file(place, tmp_path)

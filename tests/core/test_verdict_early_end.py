@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tcompile_tui.core import events as ev
@@ -196,3 +198,30 @@ def test_a_recorded_run_is_read_as_it_was() -> None:
     assert result.warm_start.total_s < result.cold_start.total_s
     assert result.eager_mean_ms is not None and result.compiled_mean_ms is not None
     assert result.gain.mean_ns == pytest.approx(1e6 * (result.eager_mean_ms - result.compiled_mean_ms))
+
+
+def test_what_a_failure_leaves_behind_is_no_fault_of_the_model() -> None:
+    """Inductor's pool of compile processes lives on where a compile fails; only a model's own are told of."""
+
+    def told(process: Process) -> bool:
+        *before, end = process
+        assert isinstance(end, ev.PhaseEnded)
+        process = [*before, replace(end, reclaimed=2)]
+        findings = decide(replay(eager_process(), process)).findings
+        return "process-left-behind" in {finding.id for finding in findings}
+
+    assert told(cold_process(Compiled()))
+    assert not told(failed_process(Phase.COLD, "compiler", Mode.DEFAULT))
+
+
+@pytest.mark.parametrize("fault", ["compiler", "model", "memory", "environment"])
+def test_a_mode_that_failed_has_a_next_step(fault: str) -> None:
+    verdict = decide(replay(eager_process(), failed_process(Phase.COLD, fault, Mode.DEFAULT)))
+    (found,) = [finding for finding in verdict.findings if finding.id == "mode-failed"]
+    assert found.advice
+
+
+def test_a_mode_that_died_without_a_word_has_a_next_step_too() -> None:
+    died = cut_process(Phase.COLD, ev.Outcome.KILLED, "killed by SIGSEGV", Mode.DEFAULT)
+    (found,) = [f for f in decide(replay(eager_process(), died)).findings if f.id == "mode-failed"]
+    assert "log.txt" in found.advice

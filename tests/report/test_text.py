@@ -34,8 +34,8 @@ def test_one_is_no_plural(tmp_path: Path) -> None:
 
 def test_a_slower_mode_saves_nothing_and_is_never_paid_back(tmp_path: Path) -> None:
     text = text_of(TWO_BREAKS, tmp_path)
-    assert "cold start 11.9 s, never paid back" in text
-    assert "saves      nothing: 169 % more time in 1 h, 169 % in 24 h, 169 % in 1 week" in text
+    assert "cold start 13.6 s, never paid back" in text
+    assert "saves      nothing: 169 % more time in 1 h, 169 % in 1 day, 169 % in 1 week" in text
     assert "8 graphs, 2 graph breaks, 4 recompiles" in text
 
 

@@ -63,3 +63,16 @@ def screen_text(app: App[Any]) -> str:
     """What the screen shows, as lines of text."""
     lines = app.screen._compositor.render_strips()
     return "\n".join("".join(segment.text for segment in line) for line in lines)
+
+
+async def text_after(app: ScreenApp, *keys: str, size: tuple[int, int] = (80, 24)) -> str:
+    """What the screen shows once the keys were pressed; `app.last` is that screen."""
+    async with app.run_test(size=size) as pilot:
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        for key in keys:
+            await pilot.press(key)
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+        app.last = app.screen
+        return screen_text(app)

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tcompile_tui.core.spec import Phase
 from tcompile_tui.core.state import RunState
 from tcompile_tui.ui.widgets.gpu_panel import throttle_text
 from tcompile_tui.ui.widgets.history import History, bars
 from tcompile_tui.ui.widgets.live_panel import cut, ticking
 from tcompile_tui.ui.widgets.log_panel import LogTail
 from tcompile_tui.ui.widgets.run_title import clock, processes_planned
+from tests.core.streams import Compiled, both, eager_process, replay, started, warm_process
 
 from .recorded import CONVNET
 from .replaying import recorded_events
@@ -78,6 +80,16 @@ def test_the_number_of_processes_is_known_ahead() -> None:
         state.apply(event)
         planned.add(processes_planned(state))
     assert planned == {5}
+
+
+def test_further_processes_are_counted_as_they_come() -> None:
+    """A second cold start, of a thorough run, has no warm one after it."""
+    run = Compiled()
+    planned = []
+    for count in range(2, 6):
+        processes = [eager_process(), *both(run), warm_process(run), [started(Phase.COLD, run.mode)]][:count]
+        planned.append(processes_planned(replay(*processes)))
+    assert planned == [3, 3, 4, 5]
 
 
 def test_a_log_is_read_on_in_bounded_parts(tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ async def test_bad_input_is_marked_while_typing_and_letters_are_text(launched: F
 async def test_missing_inputs_are_asked_for_when_it_is_to_run(launched: FakeLaunch) -> None:
     async with opened("several.py:Encoder") as (app, pilot):
         screen = await ready(pilot)
-        assert [field.key for field in screen.query(Field)] == ["target", "input ids", "input mask", "plan"]
+        assert [field.key for field in screen.query(Field)] == ["target", "input ids", "input mask", "step", "plan"]
         assert reasons(screen) == {} and "fill in the inputs" in title(app)
         await pilot.press("r")
         await until(pilot, lambda: reasons(screen))
@@ -265,7 +265,7 @@ async def test_several_models_are_listed_and_one_is_chosen(launched: FakeLaunch)
         screen.query_one("#models").focus()
         await pilot.press("down")
         await until(pilot, lambda: "several.py:Decoder" in command(app) and "target" not in reasons(screen))
-        await until(pilot, lambda: [f.key for f in screen.query(Field)] == ["target", "input x", "plan"])
+        await until(pilot, lambda: [f.key for f in screen.query(Field)] == ["target", "input x", "step", "plan"])
 
 
 async def test_a_path_is_completed_by_tab_and_taken_by_enter(launched: FakeLaunch) -> None:
@@ -409,7 +409,7 @@ async def test_up_and_down_go_from_field_to_field() -> None:
         assert screen.focused is screen.query_one("#modes")
         screen.query_one("#plan-line").focus()
         await pilot.press("up")
-        assert screen.focused is screen.query_one("#amp")
+        assert screen.focused is screen.query_one("#step-line")
 
 
 async def test_a_click_chooses() -> None:

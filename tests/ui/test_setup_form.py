@@ -13,6 +13,7 @@ from tcompile_tui.core.spec import Mode, Preset, Task, parse_tensor
 from tcompile_tui.ui.setup_form import (
     MODES,
     PLAN,
+    STEP,
     TARGET,
     FormValues,
     InputRow,
@@ -47,6 +48,7 @@ def test_every_field_reaches_the_command_line_as_the_program_reads_it() -> None:
         device="cuda:1",
         dtype="bfloat16",
         amp="fp16",
+        step="--optimizer sgd --grad-clip 0.5 --tf32",
         plan="300,000",
         plan_unit=PlanUnit.STEPS,
         preset=Preset.QUICK,
@@ -58,6 +60,7 @@ def test_every_field_reaches_the_command_line_as_the_program_reads_it() -> None:
     assert read["inputs"] == ("ids=int64[4,512]<0,50257>", "mask=bool[4,512]")
     assert (read["task"], read["modes"]) == ("train", ("default", "max-autotune"))
     assert (read["device"], read["dtype"], read["amp"]) == ("cuda:1", "bfloat16", "fp16")
+    assert (read["optimizer"], read["grad_clip"], read["tf32"]) == ("sgd", "0.5", True)
     assert (read["planned_steps"], read["planned_hours"], read["preset"]) == (300_000, None, "quick")
     assert read["budget"] is None  # the preset's own
 
@@ -72,6 +75,8 @@ def test_every_field_reaches_the_command_line_as_the_program_reads_it() -> None:
         ({"inputs": (("ids", "int64[4,x]"),)}, "input ids", "the size x is not given"),
         ({"inputs": (("ids", "f32[4]<0,9>"),)}, "input ids", "a range needs an integer dtype"),
         ({"inputs": (("mask", "bool[4]"),)}, "input ids", "needed too"),
+        ({"step": "--optimizer adam"}, STEP, "unknown optimizer 'adam'"),
+        ({"step": "--accumulate 2"}, STEP, "--accumulate is for training"),
         ({"modes": ()}, MODES, "at least one"),
         ({"plan": "0"}, PLAN, "hours above 0"),
         ({"plan": "soon"}, PLAN, "hours above 0"),

@@ -14,6 +14,7 @@ from tcompile_tui.core.discover import resolve
 from tcompile_tui.core.events import Event
 from tcompile_tui.core.spec import Job, Mode, Phase, Preset, RunSpec, Target
 from tcompile_tui.core.state import ProcessState
+from tcompile_tui.core.step_spec import USUAL_STEP, StepSpec
 from tcompile_tui.host import roots
 from tcompile_tui.host.archive import build_worker_archive
 from tcompile_tui.host.event_log import EventLog, read_events
@@ -60,7 +61,7 @@ def run_phase(
     warmup_s: float = 0.2,
     environment: Mapping[str, str] | None = None,
     reference_file: Path | None = None,
-    accumulate: int = 1,
+    step: StepSpec = USUAL_STEP,
     start: Callable[[Mapping[str, str]], Start] | None = None,
     limit_s: float = _LIMIT_S,
     artifacts_from: Path | None = None,
@@ -68,7 +69,7 @@ def run_phase(
 ) -> PhaseRun:
     """Run `phase` of the model file on the CPU, with private caches; what is written goes to `folder`. `start(private)`
     gives another way to start the worker than a fresh interpreter: `private` are the variables of its own folders."""
-    spec = RunSpec(Target(str(model), None, None), preset=Preset.SMOKE, device="cpu", accumulate=accumulate)
+    spec = RunSpec(Target(str(model), None, None), preset=Preset.SMOKE, device="cpu", step=step)
     resolved = resolve(spec.target, folder)
     log, output, root = EventLog(folder / "events.jsonl"), _Output(), roots.create_root()
     recorder = Recorder(log, lambda state: None)

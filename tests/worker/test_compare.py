@@ -64,12 +64,17 @@ def test_new_nan_and_inf_are_counted_apart_from_those_in_both() -> None:
         (3, 4, 1),
         ("same", "same", 0),
         (NAN, NAN, 0),
-        (None, None, 0),
     ],
 )
 def test_whole_numbers_and_plain_values_are_equal_or_not(reference: Any, other: Any, unequal: int) -> None:
     leaf = _leaf(reference, other)
     assert leaf.unequal == unequal and leaf.same_structure
+
+
+def test_an_output_that_is_nothing_says_nothing() -> None:
+    """Two of them are no agreement; one beside a value is a difference."""
+    assert _leaves(None, None, EXACT, None) == {}
+    assert not _leaf(None, torch.ones(2)).same_structure
 
 
 class _Opaque:

@@ -9,6 +9,7 @@ import pytest
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Agreement, judge
 from tcompile_tui.core.spec import Arm, Mode, Phase
+from tcompile_tui.core.step_spec import StepSpec
 
 from .driver import PhaseRun, run_phase
 
@@ -207,11 +208,11 @@ def test_a_reference_is_made_in_a_process_of_its_own_and_used_by_a_warm_one(tmp_
         "TRAIN = True\n",
     )
     file = tmp_path / "reference.pt"
-    made = run_phase(model, tmp_path, Phase.REFERENCE, reference_file=file, accumulate=2)
+    made = run_phase(model, tmp_path, Phase.REFERENCE, reference_file=file, step=StepSpec(accumulate=2))
     assert made.process.done and file.exists(), made.process.failure
     assert not made.process.arms and not made.all_of(ev.OutputsCompared)
 
-    run = run_phase(model, tmp_path, Phase.WARM, Mode.DEFAULT, reference_file=file, accumulate=2)
+    run = run_phase(model, tmp_path, Phase.WARM, Mode.DEFAULT, reference_file=file, step=StepSpec(accumulate=2))
     assert run.process.done, run.process.failure
     kinds = [event.comparison for event in run.all_of(ev.OutputsCompared)]
     assert kinds == [ev.ComparisonKind.EAGER_TWICE, ev.ComparisonKind.COMPILED, ev.ComparisonKind.STEADY]

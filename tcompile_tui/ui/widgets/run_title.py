@@ -49,13 +49,15 @@ def activity(process: ProcessState) -> str:
 
 
 def processes_planned(state: RunState) -> int:
-    """Workers that ran, run and will run, if nothing fails: one for eager, two a mode."""
+    """Workers that ran, run and will run, if nothing fails: one for eager, two a mode, and whatever else was started;
+    whether a mode needs further ones shows only when it is measured."""
     begun: set[Mode] = {process.mode for process in state.processes.values() if process.mode is not None}
     ahead = 2 * sum(mode not in begun for mode in state.modes)
     latest = latest_process(state)
     if latest is None:
         return 1 + ahead
-    warm_follows = latest.phase is Phase.COLD and (latest.running or latest.compiled_anything)
+    is_first = latest.mode is not None and len(state.processes_of(Phase.COLD, latest.mode)) == 1
+    warm_follows = latest.phase is Phase.COLD and is_first and (latest.running or latest.compiled_anything)
     return len(state.processes) + ahead + warm_follows
 
 

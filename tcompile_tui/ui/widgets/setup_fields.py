@@ -16,7 +16,7 @@ from textual.widgets import Input
 from tcompile_tui.core.inspect_json import InspectDocument
 from tcompile_tui.core.spec import Mode, Preset, Task
 from tcompile_tui.ui.inspecting import Answer, answer_for
-from tcompile_tui.ui.setup_form import MODES, PLAN, TARGET, Checked, FormValues, PlanUnit, check, input_rows
+from tcompile_tui.ui.setup_form import MODES, PLAN, STEP, TARGET, Checked, FormValues, PlanUnit, check, input_rows
 from tcompile_tui.ui.target_facts import TargetFacts, call_text, origin_text
 from tcompile_tui.ui.widgets import setup_choices as offered
 from tcompile_tui.ui.widgets.choices import Choices, Option
@@ -85,6 +85,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         self._device = Choices("Device", offered.DEVICES, ["auto"], id="device", ascii_only=ascii_only)
         self._dtype = Choices("Dtype", offered.DTYPES, [offered.AS_BUILT], id="dtype", ascii_only=ascii_only)
         self._amp = Choices("AMP", offered.AMPS, [offered.AS_BUILT], id="amp", ascii_only=ascii_only)
+        self._step = Field(STEP, "Step", Input(placeholder="as usual", id="step-line"))
         self._unit = Choices("", offered.PLAN_UNITS, ["hours"], id="unit", ascii_only=ascii_only)
         self._plan = Field(PLAN, "Plan", Input(placeholder="24 (assumed)", id="plan-line"), self._unit, id="plan")
         presets = offered.preset_options(self._offers_smoke)
@@ -102,6 +103,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         yield self._device
         yield self._dtype
         yield self._amp
+        yield self._step
         yield self._plan
         yield self._preset
 
@@ -133,6 +135,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
             device=self._device.value,
             dtype=self._dtype.value or None,
             amp=self._amp.value or None,
+            step=self._step.line.value.strip(),
             plan=self._plan.line.value.strip(),
             plan_unit=PlanUnit(self._unit.value),
             preset=Preset(self._preset.value),
@@ -184,7 +187,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         checked = self.checked
         missing = {**checked.missing, **{key: _NOT_TAKEN for key in checked.missing if key in self._inputs.offered}}
         reasons = {**(missing if self._insists else {}), **checked.errors}
-        fields = [self._target, *self._inputs.fields, self._plan]
+        fields = [self._target, *self._inputs.fields, self._step, self._plan]
         for field in fields:
             field.complain(reasons.get(field.key))
         self._modes.reason = reasons.get(MODES, "")
@@ -222,6 +225,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         preset = values.preset if values.preset is not Preset.SMOKE or self._offers_smoke else Preset.QUICK
         self._preset.choose([preset.value])
         with self.prevent(Input.Changed):
+            self._step.line.value = values.step
             self._plan.line.value = values.plan
 
     def _choose_device(self) -> None:
@@ -290,4 +294,6 @@ def _hint(name: str) -> str:
         return "tab completes, enter takes it"
     if name == "plan-line":
         return "how long the run you plan will be"
+    if name == "step-line":
+        return "--optimizer sgd --grad-clip 1 --tf32 ..., see run --help"
     return "dtype[sizes]<low,high>, for example int64[4,512]<0,50257>".replace("[", r"\[")
