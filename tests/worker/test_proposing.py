@@ -324,11 +324,14 @@ class TwoParts(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.emb = nn.Embedding(64, 8)
+        self.places = nn.Parameter(torch.zeros(1, 32, 8))
 
     def forward(self, input_ids=None, decoder_input_ids=None):
         if decoder_input_ids is None:
             raise ValueError("You have to specify decoder_input_ids")
-        return self.emb(input_ids).sum() + self.emb(decoder_input_ids)
+        if input_ids.shape[1] != 100:
+            raise ValueError("the encoder takes 100 tokens")
+        return self.emb(input_ids).sum() + self.emb(decoder_input_ids) + self.places
 
 
 def lazy() -> nn.Module:
@@ -379,7 +382,7 @@ TABLE: list[tuple[Any, list[str]]] = [
     (HalfBuilt, ["x=float32[8,14]"]),
     (Starred, ["float32[8,19]"]),
     (Particular, ["input_features=float32[8,80,3000]"]),
-    (TwoParts, ["input_ids=int64[8,128]<0,64>", "decoder_input_ids=int64[8,128]<0,64>"]),
+    (TwoParts, ["input_ids=int64[8,100]<0,64>", "decoder_input_ids=int64[8,32]<0,64>"]),
     (lazy, ["input=float32[8,3,224,224]"]),
     (scripted, ["input=float32[8,128]"]),
     (Nhwc, ["frames=float32[8,224,224,3]"]),
