@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..core.spec import INTEGER_DTYPES, TensorSpec
 
-# Sizes that are open: all inputs share one batch, one sequence length, one image side.
-BATCH, LENGTH, SIDE = "B", "T", "S"
+# Sizes that are open: all inputs share one batch, one image side, and one sequence length, but for a decoder's.
+BATCH, LENGTH, SIDE, DECODER_LENGTH = "B", "T", "S", "D"
 Dim: TypeAlias = "int | str"
 Dims: TypeAlias = "tuple[Dim, ...]"
 Sizes: TypeAlias = "Mapping[str, int]"
-FIRST_SIZES: Sizes = {BATCH: 8, LENGTH: 128, SIDE: 224}
+FIRST_SIZES: Sizes = {BATCH: 8, LENGTH: 128, SIDE: 224, DECODER_LENGTH: 128}
 
 _ANY_FEATURES = 128
 _ANY_VALUES = 1_000
@@ -44,6 +44,12 @@ class Guess:
     @property
     def is_integer(self) -> bool:
         return self.dtype in INTEGER_DTYPES
+
+    def named(self, name: str) -> Guess:
+        """The same for an input of that name."""
+        if not name.startswith("decoder_"):
+            return self
+        return replace(self, dims=tuple(DECODER_LENGTH if dim == LENGTH else dim for dim in self.dims))
 
     def spec(self, sizes: Sizes, name: str | None = None) -> TensorSpec:
         shape = tuple(sizes[dim] if isinstance(dim, str) else dim for dim in self.dims)

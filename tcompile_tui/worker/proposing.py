@@ -15,7 +15,7 @@ from torch import nn
 
 from ..core.spec import TensorSpec
 from .dry_run import Refusal, Trial, try_forward
-from .guesses import BATCH, FIRST_SIZES, LENGTH, SIDE, Dims, Guess, Sizes, guesses_for
+from .guesses import BATCH, DECODER_LENGTH, FIRST_SIZES, LENGTH, SIDE, Dims, Guess, Sizes, guesses_for
 from .inputs import Batch, random_tensor
 from .layer_needs import need_of
 
@@ -53,6 +53,7 @@ class Proposal:
 
     def with_guess(self, name: str, guess: Guess) -> Proposal:
         """The guess's own sizes hold where no other input has that dimension."""
+        guess = guess.named(name)
         others = {dim for wanted, other in self.guesses if wanted.name != name for dim in other.dims}
         sizes = {**self.sizes, **{dim: size for dim, size in guess.preferred if dim not in others}}
         return Proposal(tuple((w, guess if w.name == name else g) for w, g in self.guesses), sizes)
@@ -150,7 +151,7 @@ class Search:
         return _with_guesses(proposal, [name], guesses_for(name, wanted.annotation, _dtype(self._model)))
 
     def _resized(self, proposal: Proposal) -> Iterator[Proposal]:
-        for dim, offered in ((SIDE, self._sides), (LENGTH, self._lengths)):
+        for dim, offered in ((SIDE, self._sides), (LENGTH, self._lengths), (DECODER_LENGTH, self._lengths)):
             if proposal.uses(dim):
                 yield from (proposal.with_size(dim, size) for size in offered)
 
