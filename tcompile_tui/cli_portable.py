@@ -54,6 +54,7 @@ def export_caches(file: Path, of: str, mode: str | None, python: str | None) -> 
         click.echo(f"{'wrote':<22}{_entries(cold_process)}")
         warm = measuring.start(measuring.process(artifacts_from=file))
         click.echo(warm.line("start from the file"))
+        _check_that_it_fits(file, warm)
         _conclude(file, cold, warm, measuring.device)
 
 
@@ -64,17 +65,22 @@ def import_caches(file: Path, of: str, mode: str | None, python: str | None) -> 
     with _Measuring(of, mode, python) as measuring:
         warm = measuring.start(measuring.process(artifacts_from=file.absolute()))
         click.echo(warm.line("start from the file"))
+        _check_that_it_fits(file, warm)
         cold = measuring.start(measuring.process())
         click.echo(cold.line("cold start"))
         _conclude(file, cold, warm, measuring.device)
 
 
-def _conclude(file: Path, cold: _Start, warm: _Start, device: str) -> None:
+def _check_that_it_fits(file: Path, warm: _Start) -> None:
     from tcompile_tui.core.literal import escaped
-    from tcompile_tui.core.units import duration
 
     if not warm.hits:
         fail(f"nothing in {escaped(str(file))} fits this model here: other code, another torch or device", _FAILED)
+
+
+def _conclude(file: Path, cold: _Start, warm: _Start, device: str) -> None:
+    from tcompile_tui.core.units import duration
+
     saved_s = cold.seconds - warm.seconds
     click.echo(f"{'saved by the file':<22}{duration(saved_s) if saved_s > 0 else 'nothing':>9}   (one start of each)")
     click.echo(

@@ -173,8 +173,10 @@ def _artifact_function(name: str) -> Callable[..., Any]:
 
 
 def _counts_of(info: Any) -> tuple[ArtifactCount, ...]:
-    kinds = getattr(info, "artifacts", {}).items()
-    return tuple(ArtifactCount(str(kind), len(keys)) for kind, keys in sorted(kinds))
+    """Some versions keep one list of keys by kind, others an attribute `KIND_artifacts` for each."""
+    by_attribute = {name: keys for name, keys in vars(info).items() if name.endswith("_artifacts") and keys}
+    kinds = getattr(info, "artifacts", by_attribute)
+    return tuple(ArtifactCount(kind.removesuffix("_artifacts"), len(keys)) for kind, keys in sorted(kinds.items()))
 
 
 def explain(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explained:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from tcompile_tui.core import events as ev
+from tcompile_tui.worker import compiler
 from tcompile_tui.worker.compiler import CompileSignals, assert_private_caches, disabled_by
 from tcompile_tui.worker.failures import StageError
 
@@ -113,3 +117,34 @@ def test_caches_outside_the_private_folder_are_refused(tmp_path: Any, monkeypatc
     with pytest.raises(StageError, match="lies outside the private folder") as caught:
         assert_private_caches(str(tmp_path / "private"))
     assert caught.value.fault == "program"
+
+
+# ---------------------------------------------------------------- portable caches
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        SimpleNamespace(artifacts={"pgo": ["a"], "inductor": ["b", "c"]}),
+        SimpleNamespace(pgo_artifacts=["a"], inductor_artifacts=["b", "c"], autotune_artifacts=[]),
+    ],
+)
+def test_entries_are_counted_as_any_version_tells_them(
+    info: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.compiler, "save_cache_artifacts", lambda: (b"12345", info))
+    saved = compiler.save_artifacts(str(tmp_path / "file"))
+    assert (tmp_path / "file").read_bytes() == b"12345" and saved.bytes == 5
+    assert [(count.kind, count.entries) for count in saved.counts] == [("inductor", 2), ("pgo", 1)]
+
+
+def test_a_torch_without_portable_caches_and_a_process_without_any_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.compiler, "save_cache_artifacts", lambda: None)
+    with pytest.raises(StageError, match="nothing was compiled, or its caches are off"):
+        compiler.save_artifacts(str(tmp_path / "file"))
+    monkeypatch.delattr(torch.compiler, "save_cache_artifacts")
+    with pytest.raises(StageError, match=r"has no portable compile caches .*use torch 2\.7 or newer") as told:
+        compiler.save_artifacts(str(tmp_path / "file"))
+    assert told.value.fault == "environment" and not (tmp_path / "file").exists()
