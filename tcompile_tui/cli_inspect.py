@@ -18,6 +18,9 @@ _BAD_INPUT, _NO_TORCH, _STOPPED, _FAILED = 2, 4, 5, 6
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED)
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.option("--python", metavar="EXE", help="Interpreter that has torch and the model's packages.")
+@click.option(
+    "--arg", "arguments", multiple=True, metavar="NAME=VALUE", help="Argument of the model's constructor, as for run."
+)
 @click.option("--env", "environment", multiple=True, metavar="K=V", help="Set an environment variable for the model.")
 @click.option(
     "--cwd",
@@ -45,7 +48,7 @@ def inspect(target: str, argv: tuple[str, ...], **options: Any) -> None:
     """
     from tcompile_tui.cli import assignments
     from tcompile_tui.config import load_config
-    from tcompile_tui.core.spec import SpecError, parse_target
+    from tcompile_tui.core.spec import SpecError, parse_arguments, parse_target
     from tcompile_tui.host.inspection import InspectRequest, inspect_target
     from tcompile_tui.host.interpreter import InterpreterError
     from tcompile_tui.host.stopping import Stop, StopRequest
@@ -57,6 +60,7 @@ def inspect(target: str, argv: tuple[str, ...], **options: Any) -> None:
             cwd=options["cwd"].absolute(),
             python=asked,
             argv=argv,
+            arguments=parse_arguments(options["arguments"]),
             extra_environment=assignments(options["environment"]),
             limit_s=options["limit"],
         )

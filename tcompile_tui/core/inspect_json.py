@@ -74,6 +74,7 @@ class InspectDocument(msgspec.Struct, frozen=True):
     file: str | None = None
     candidates: tuple[CandidateDocument, ...] = ()
     chosen: str | None = None
+    constructor_arguments: tuple[str, ...] = ()
     python: str | None = None
     torch: str | None = None
     model: ModelDocument | None = None
@@ -91,8 +92,9 @@ class InspectDocument(msgspec.Struct, frozen=True):
     @property
     def command(self) -> str:
         """What runs the target with the proposal, or with what the file gives."""
+        arguments = [word for each in self.constructor_arguments for word in ("--arg", each)]
         options = [word for each in self.proposed for word in ("--input", str(each))]
-        return shlex.join(["tcompile-tui", "run", self.target, *options])
+        return shlex.join(["tcompile-tui", "run", self.target, *arguments, *options])
 
 
 def encode_inspection(document: InspectDocument) -> bytes:

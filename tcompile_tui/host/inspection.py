@@ -13,7 +13,7 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.discover import Resolved, find_candidates, resolve
 from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.inspect_json import CandidateDocument, InputsDocument, InspectDocument, ModelDocument
-from tcompile_tui.core.spec import Job, Phase, RunSpec, SpecError, Target
+from tcompile_tui.core.spec import Argument, Job, Phase, RunSpec, SpecError, Target
 from tcompile_tui.core.state import ProcessState
 from tcompile_tui.host import roots
 from tcompile_tui.host.archive import build_worker_archive
@@ -36,6 +36,7 @@ class InspectRequest:
     cwd: Path
     python: str | None = None
     argv: tuple[str, ...] = ()
+    arguments: tuple[Argument, ...] = ()
     extra_environment: Mapping[str, str] = field(default_factory=dict)
     limit_s: float = DEFAULT_LIMIT_S
 
@@ -52,7 +53,7 @@ def inspect_target(request: InspectRequest, stop: StopRequest) -> Inspected:
     """Never raises for what the file holds or does. Raises InterpreterError, and OSError where nothing can be written.
     On the main thread: the worker dies with the thread that started it."""
     try:
-        resolved = resolve(request.target, request.cwd)
+        resolved = resolve(request.target, request.cwd, {each.parameter for each in request.arguments})
     except SpecError as error:
         return Inspected(_unresolved(request, str(error)))
     found_here = find_candidates(Path(resolved.path)) if resolved.path is not None else ()
@@ -68,6 +69,7 @@ def inspect_target(request: InspectRequest, stop: StopRequest) -> Inspected:
         file=resolved.path,
         candidates=candidates,
         chosen=resolved.qualified_name,
+        constructor_arguments=tuple(str(each) for each in request.arguments),
         python=interpreter.executable,
         torch=interpreter.torch_version,
         model=ModelDocument.of(model) if model is not None else None,
@@ -106,7 +108,7 @@ def _run_worker(
         runner = PhaseRunner(
             Worker(start, tail.write),
             _job(request, resolved, root, recorder),
-            PhaseLimits(request.limit_s, grace_s=0.0),
+            PhaseLimits(request.limit_s, "the time for an inspection (--limit)", grace_s=0.0),
             recorder,
             stop,
         )
@@ -137,7 +139,7 @@ def _job(request: InspectRequest, resolved: Resolved, root: roots.PrivateRoot, r
     return Job(
         phase=Phase.INSPECT,
         mode=None,
-        spec=RunSpec(request.target, device="cpu"),
+        spec=RunSpec(request.target, device="cpu", arguments=request.arguments),
         process=1,
         run_start_ns=recorder.run_start_ns,
         source_path=resolved.path,

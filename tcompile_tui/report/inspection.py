@@ -39,11 +39,13 @@ def check_text(document: InspectDocument) -> str:
 
 
 def _candidate_lines(document: InspectDocument) -> Iterator[str]:
+    given = {text.partition("=")[0].partition(".")[0] for text in document.constructor_arguments}
     for each in document.candidates:
         label = "model" if each.name == document.chosen else "candidate"
         yield _row(label, f"{_call(each)}, {each.kind}, line {each.line}" + (f", {each.note}" if each.note else ""))
-        if each.missing:
-            yield _row("", f"needs values for {', '.join(each.missing)}")
+        missing = [parameter for parameter in each.missing if parameter.partition(":")[0] not in given]
+        if missing:
+            yield _row("", f"needs values for {', '.join(missing)}")
 
 
 def _call(candidate: CandidateDocument) -> str:

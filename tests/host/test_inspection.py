@@ -9,7 +9,7 @@ import pytest
 
 from tcompile_tui.core.inspect_json import InspectDocument, decode_inspection, encode_inspection
 from tcompile_tui.core.inspection import Check, InputSource
-from tcompile_tui.core.spec import parse_target
+from tcompile_tui.core.spec import parse_arguments, parse_target
 from tcompile_tui.host import inspection
 from tcompile_tui.host.inspection import Inspected, InspectRequest, inspect_target
 from tcompile_tui.host.stopping import Stop, StopRequest
@@ -52,10 +52,22 @@ def test_a_model_is_built_and_tried_in_a_worker(tmp_path: Path) -> None:
     assert "flag: bool = False" in text and "448, 1.75 KiB of float32" in text
 
 
+def test_constructor_arguments_are_given_as_for_a_run(tmp_path: Path) -> None:
+    code = NET.replace("width: int = 16", "width: int")
+    assert "needs values for width: int" in inspection_text(inspected(tmp_path, code).document)
+    arguments = parse_arguments(["width=16"])
+    found = inspect_target(
+        InspectRequest(parse_target("net.py"), tmp_path, arguments=arguments, limit_s=100.0), StopRequest()
+    )
+    assert found.document.problem is None and found.document.model is not None
+    text = inspection_text(found.document)
+    assert "needs values" not in text and "tcompile-tui run net.py --arg width=16 --input" in text
+
+
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("import not_there\n", ["ModuleNotFoundError", "not_there", "net.py:1"]),
+        ("import not_there\n", ["the module 'not_there'", "net.py:1"]),
         ("import os\nos.kill(os.getpid(), 11)\n", ["importing the file", "SIGSEGV"]),
         (NET.replace("super().__init__()", "raise ValueError('no [b]')"), ["ValueError: no [b]", "net.py:9"]),
     ],
@@ -70,7 +82,7 @@ def test_what_goes_wrong_is_one_line(tmp_path: Path, code: str, words: list[str]
 def test_a_file_that_hangs_is_ended_at_the_limit(tmp_path: Path) -> None:
     document = inspected(tmp_path, NET + "\nimport time; time.sleep(1000)\n", limit_s=1).document
     assert document.problem is not None and document.problem.startswith("importing ")
-    assert document.problem.endswith("not finished in 1 s")
+    assert document.problem.endswith("not finished in 1 s, the time for an inspection (--limit)")
     assert document.chosen == "Net" and document.model is None
 
 
