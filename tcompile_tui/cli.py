@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from tcompile_tui.cli_doctor import doctor
 from tcompile_tui.cli_gate import gate_of, gate_options, tell_gate, write_junit
 from tcompile_tui.cli_inspect import inspect
 from tcompile_tui.cli_recorded import compare, decide, report
-from tcompile_tui.cli_shared import fail, recorded_run
+from tcompile_tui.cli_shared import assignments, fail, recorded_run
 
 if TYPE_CHECKING:
     from tcompile_tui.core.spec import RunSpec
@@ -321,17 +320,6 @@ def _step(options: dict[str, Any]) -> StepSpec:
     flags = ("compile_optimizer", "channels_last", "tf32")
     words = [f"--{name.replace('_', '-')}={options[name]}" for name in valued if options[name] is not None]
     return parse_step([*words, *(f"--{name.replace('_', '-')}" for name in flags if options[name])])
-
-
-def assignments(texts: Sequence[str]) -> dict[str, str]:
-    """Read every `--env`. Raises SpecError."""
-    from tcompile_tui.core.spec import SpecError
-
-    pairs = [text.partition("=") for text in texts]
-    for name, equals, _ in pairs:
-        if not equals or not name:
-            raise SpecError(f"--env '{name}' is no assignment: write --env NAME=VALUE")
-    return {name: value for name, _, value in pairs}
 
 
 @main.command()

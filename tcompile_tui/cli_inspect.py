@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tcompile_tui.cli_shared import fail
+from tcompile_tui.cli_shared import assignments, fail
 
 _BAD_INPUT, _NO_TORCH, _STOPPED, _FAILED = 2, 4, 5, 6
 
@@ -46,7 +46,6 @@ def inspect(target: str, argv: tuple[str, ...], **options: Any) -> None:
     Exit status: 0 there are inputs, 2 there are none or the target is no model, 4 there is no torch, 5 stopped, 6
     writing failed.
     """
-    from tcompile_tui.cli import assignments
     from tcompile_tui.config import load_config
     from tcompile_tui.core.spec import SpecError, parse_arguments, parse_target
     from tcompile_tui.host.inspection import InspectRequest, inspect_target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -25,3 +26,14 @@ def recorded_run(run: str) -> Path:
     if path is None:
         fail(f"{run} is no run folder and no run in {default_runs_dir()}; see tcompile-tui runs", 2)
     return path.absolute()
+
+
+def assignments(texts: Sequence[str]) -> dict[str, str]:
+    """Read every `--env`. Raises SpecError."""
+    from tcompile_tui.core.spec import SpecError
+
+    pairs = [text.partition("=") for text in texts]
+    for name, equals, _ in pairs:
+        if not equals or not name:
+            raise SpecError(f"--env '{name}' is no assignment: write --env NAME=VALUE")
+    return {name: value for name, _, value in pairs}
