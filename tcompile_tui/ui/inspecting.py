@@ -21,11 +21,12 @@ class InspectError(Exception):
     """There is no answer; the message is one line."""
 
 
-async def inspect(target: str, cwd: Path) -> InspectDocument:
-    """In a process of its own, which ends with the task. Raises InspectError."""
+async def inspect(target: str, cwd: Path, arguments: Sequence[str] = ()) -> InspectDocument:
+    """`arguments` are the constructor's. In a process of its own, which ends with the task. Raises InspectError."""
     try:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "tcompile_tui", "inspect", "--json", target,
+            *(word for each in arguments for word in ("--arg", each)),
             stdin=DEVNULL, stdout=PIPE, stderr=PIPE, cwd=cwd,
         )  # fmt: skip
     except OSError as error:

@@ -6,12 +6,13 @@ import enum
 import math
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tcompile_tui.config import Config
 from tcompile_tui.core.candidates import Candidate, FileHooks, Parameter
 from tcompile_tui.core.spec import (
+    Argument,
     InputSpec,
     Mode,
     Plan,
@@ -23,12 +24,14 @@ from tcompile_tui.core.spec import (
     check_sizes,
     command_line,
     order_modes,
+    parse_arguments,
     parse_inputs,
     parse_target,
 )
 from tcompile_tui.core.step_spec import USUAL_STEP, StepSpec, check_step, parse_step, split_step
 
 TARGET = "target"
+ARGUMENTS = "arguments"
 MODES = "modes"
 STEP = "step"
 PLAN = "plan"
@@ -45,9 +48,11 @@ class PlanUnit(str, enum.Enum):
 @dataclass(frozen=True)
 class FormValues:
     """The form as it stands, texts as written. `inputs` are pairs of parameter name and text. `task` None means:
-    as the file says. `step` holds options as on the command line. An empty `plan` is the assumed one."""
+    as the file says. `arguments` are the constructor's, separated by spaces; `step` holds options as on the command
+    line. An empty `plan` is the assumed one."""
 
     target: str = ""
+    arguments: str = ""
     inputs: tuple[tuple[str, str], ...] = ()
     task: Task | None = None
     modes: tuple[Mode, ...] = (Mode.DEFAULT,)
@@ -140,11 +145,17 @@ def example_tensor(parameter: Parameter) -> str:
     return "float32[8,3,224,224]" if _IMAGE_NAME.search(parameter.name) else "float32[8,128]"
 
 
-def check(values: FormValues, rows: tuple[InputRow, ...] = (), hooks: FileHooks | None = None) -> Checked:
-    """Read every field; what cannot be read is left out of the spec."""
+def check(
+    values: FormValues,
+    rows: tuple[InputRow, ...] = (),
+    hooks: FileHooks | None = None,
+    parameters: Sequence[Parameter] = (),
+) -> Checked:
+    """Read every field; what cannot be read is left out of the spec. `parameters` are the constructor's."""
     errors: dict[str, str] = {}
     missing: dict[str, str] = {}
     target = _read_target(values.target, errors, missing)
+    arguments = _read_arguments(values, parameters, errors, missing)
     inputs = _read_inputs(values, rows, errors)
     _see_what_is_missing(values, rows, hooks, errors, missing)
     step = _read_step(values, hooks, errors)
@@ -165,6 +176,7 @@ def check(values: FormValues, rows: tuple[InputRow, ...] = (), hooks: FileHooks 
         preset=values.preset,
         budget_s=values.preset.budget_s,
         step=step,
+        arguments=arguments,
     )
     return Checked(spec, errors, missing)
 
@@ -183,6 +195,27 @@ def _read_target(text: str, errors: dict[str, str], missing: dict[str, str]) -> 
     except SpecError as error:
         errors[TARGET] = str(error)
         return None
+
+
+def _read_arguments(
+    values: FormValues, parameters: Sequence[Parameter], errors: dict[str, str], missing: dict[str, str]
+) -> tuple[Argument, ...]:
+    """Without parameters there is no field for them, and what an earlier file had in it does not count."""
+    if not parameters:
+        return ()
+    try:
+        arguments = parse_arguments(shlex.split(values.arguments))
+    except SpecError as error:
+        errors[ARGUMENTS] = str(error)
+        return ()
+    except ValueError:
+        errors[ARGUMENTS] = "a quotation mark is missing"
+        return ()
+    given = {argument.parameter for argument in arguments}
+    needed = [parameter for parameter in parameters if parameter.default is None and parameter.name not in given]
+    if needed:
+        missing[ARGUMENTS] = f"needed: {', '.join(map(str, needed))}; write {needed[0].name}=VALUE"
+    return arguments
 
 
 def _read_inputs(values: FormValues, rows: tuple[InputRow, ...], errors: dict[str, str]) -> tuple[InputSpec, ...]:

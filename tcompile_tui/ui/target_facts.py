@@ -59,6 +59,9 @@ def look_at(text: str, cwd: Path) -> TargetFacts:
         candidates, hooks = tuple(find_candidates(path)), find_hooks(path)
     except SpecError as error:
         return TargetFacts(text, problem=problem or str(error))
+    needy = _needs_arguments(candidates, target.name) if chosen is None else None
+    if needy is not None:  # the form has a field for them
+        chosen, problem = needy, None
     if problem and target.name is None and _several_are_usable(candidates):
         problem = f"{path.name} has several models: choose one"
     return TargetFacts(text, path, candidates, _bases_in(path), chosen, hooks, problem)
@@ -76,6 +79,13 @@ def origin_text(candidate: Candidate, bases: Mapping[str, str]) -> str:
     what = bases.get(candidate.name) if candidate.kind is CandidateKind.CLASS else candidate.kind.value
     words = [what or "class", f"line {candidate.line}" if candidate.line else None, candidate.note]
     return ", ".join(word for word in words if word)
+
+
+def _needs_arguments(candidates: tuple[Candidate, ...], name: str | None) -> Candidate | None:
+    """The one model that is meant, if all that it lacks is values for its constructor."""
+    named = [each for each in candidates if each.name == name]
+    meant = named or [each for each in candidates if each.note is None and each.kind is CandidateKind.CLASS]
+    return meant[0] if len(meant) == 1 and meant[0].required else None
 
 
 def _several_are_usable(candidates: tuple[Candidate, ...]) -> bool:

@@ -11,6 +11,7 @@ from tcompile_tui.cli import run as run_command
 from tcompile_tui.core.candidates import Candidate, CandidateKind, FileHooks, Parameter
 from tcompile_tui.core.spec import Mode, Preset, Task, parse_tensor
 from tcompile_tui.ui.setup_form import (
+    ARGUMENTS,
     MODES,
     PLAN,
     STEP,
@@ -93,6 +94,38 @@ def test_what_is_wrong_is_said_at_its_field(wrong: dict[str, object], field: str
     assert reason in checked.errors[field]
     assert not checked.can_run
     assert checked.next_step == "correct what is marked with !"
+
+
+WIDTH = (Parameter("width", "int"), Parameter("act", "str", "'relu'"))
+
+
+def test_constructor_arguments_are_words_that_run_takes() -> None:
+    values = FormValues("model.py", arguments="width=8 act='a b'")
+    checked = check(values, ROWS, WITH_EXAMPLES, WIDTH)
+    assert checked.can_run
+    read = run_command.make_context("run", checked.arguments).params
+    assert read["arguments"] == ("width=8", "act=a b")
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "reason"),
+    [
+        ("", "missing", "needed: width: int; write width=VALUE"),
+        ("act=gelu", "missing", "needed: width: int; write width=VALUE"),
+        ("width", "errors", "width"),
+        ("act='a", "errors", "quotation mark"),
+    ],
+)
+def test_what_is_wrong_with_constructor_arguments_is_said(text: str, where: str, reason: str) -> None:
+    checked = check(FormValues("model.py", arguments=text), ROWS, WITH_EXAMPLES, WIDTH)
+    assert not checked.can_run
+    assert reason in getattr(checked, where)[ARGUMENTS]
+
+
+def test_a_model_without_parameters_takes_none_of_them() -> None:
+    """What was written for another model does not count."""
+    checked = check(FormValues("model.py", arguments="width=8"), ROWS, WITH_EXAMPLES, ())
+    assert checked.can_run and checked.command == "tcompile-tui run model.py"
 
 
 def test_the_command_shows_what_is_right_while_something_is_wrong() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,9 @@ class FakeInspector:
         self.answer: asyncio.Future[InspectDocument] | None = None
         self.cancelled = 0
 
-    async def __call__(self, target: str, cwd: Path) -> InspectDocument:
+    async def __call__(self, target: str, cwd: Path, arguments: Sequence[str] = ()) -> InspectDocument:
         self.calls.append((target, cwd))
+        self.arguments = arguments
         self.answer = asyncio.get_running_loop().create_future()
         try:
             return await self.answer

@@ -230,15 +230,17 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
         elif self._facts is None or self._facts.problem is not None or self._facts.chosen is None:
             fields.complain(insist=True)
         else:
-            self.run_worker(self._inspect(fields, fields.target), group=_INSPECTION, exclusive=True)
+            self.run_worker(self._inspect(fields), group=_INSPECTION, exclusive=True)
 
-    async def _inspect(self, fields: SetupFields, target: str) -> None:
+    async def _inspect(self, fields: SetupFields) -> None:
         """Ends with the screen, or when another target is written."""
         from tcompile_tui.ui import inspecting
 
         fields.inspecting("trying the model ... (i stops it)")
         try:
-            document = await inspecting.inspect(target, self._cwd)
+            spec = fields.checked.spec
+            arguments = [str(argument) for argument in spec.arguments] if spec is not None else []
+            document = await inspecting.inspect(fields.target, self._cwd, arguments)
         except inspecting.InspectError as error:
             fields.inspecting_failed(str(error))
             return

@@ -13,10 +13,22 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widgets import Input
 
+from tcompile_tui.core.candidates import Parameter
 from tcompile_tui.core.inspect_json import InspectDocument
 from tcompile_tui.core.spec import Mode, Preset, Task
 from tcompile_tui.ui.inspecting import Answer, answer_for
-from tcompile_tui.ui.setup_form import MODES, PLAN, STEP, TARGET, Checked, FormValues, PlanUnit, check, input_rows
+from tcompile_tui.ui.setup_form import (
+    ARGUMENTS,
+    MODES,
+    PLAN,
+    STEP,
+    TARGET,
+    Checked,
+    FormValues,
+    PlanUnit,
+    check,
+    input_rows,
+)
 from tcompile_tui.ui.target_facts import TargetFacts, call_text, origin_text
 from tcompile_tui.ui.widgets import setup_choices as offered
 from tcompile_tui.ui.widgets.choices import Choices, Option
@@ -44,6 +56,8 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
     SetupFields #plan-line {{ width: {_PLAN_COLUMNS}; margin-right: 2; }}
     SetupFields #models {{ display: none; }}
     SetupFields #models.-shown {{ display: block; }}
+    SetupFields #arguments {{ display: none; }}
+    SetupFields #arguments.-shown {{ display: block; }}
     .-tall SetupFields .-first {{ margin-top: 1; }}
     """
 
@@ -77,6 +91,9 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         self._models = Choices(
             "Model", (), id="models", column=True, detail_columns=_ORIGIN_COLUMNS, ascii_only=ascii_only
         )
+        self._arguments = Field(
+            ARGUMENTS, "Args", Input(placeholder="name=value ...", id="arguments-line"), id="arguments"
+        )
         self._inputs = InputRows()
         self._task_row = Choices("Task", offered.TASKS, ["infer"], id="task", ascii_only=ascii_only)
         self._modes = Choices(
@@ -97,6 +114,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
     def compose(self) -> ComposeResult:
         yield self._target
         yield self._models
+        yield self._arguments
         yield self._inputs
         yield self._task_row
         yield self._modes
@@ -129,6 +147,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         task = Task(self._task_row.value)
         return FormValues(
             target=self.target,
+            arguments=self._arguments.line.value.strip(),
             inputs=self._inputs.texts,
             task=None if task is self._task_of_file else task,
             modes=tuple(mode for mode in Mode if mode.value in self._modes.chosen),
@@ -144,10 +163,15 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
     @property
     def checked(self) -> Checked:
         """With what is wrong with the target's file."""
-        checked = check(self.values, self._inputs.rows, self._facts.hooks)
+        checked = check(self.values, self._inputs.rows, self._facts.hooks, self._parameters)
         if self._facts.problem and self._facts.text == self.target and TARGET not in checked.errors:
             return Checked(checked.spec, {TARGET: self._facts.problem, **checked.errors}, checked.missing)
         return checked
+
+    @property
+    def _parameters(self) -> tuple[Parameter, ...]:
+        """What building the chosen model takes."""
+        return self._facts.chosen.parameters if self._facts.chosen is not None else ()
 
     # ------------------------------------------------------------ what the program shows
 
@@ -161,6 +185,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
             self._task_of_file = Task.TRAIN if facts.hooks.train else Task.INFER
             values = remembered or self._defaults
             self._restore(values)
+        self._arguments.set_class(bool(self._parameters), "-shown")
         if facts.path != before.path or facts.chosen != before.chosen or facts.hooks != before.hooks:
             rows = input_rows(facts.chosen)
             self._inputs.show(rows, dict(values.inputs), facts.hooks.example_inputs)
@@ -187,7 +212,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         checked = self.checked
         missing = {**checked.missing, **{key: _NOT_TAKEN for key in checked.missing if key in self._inputs.offered}}
         reasons = {**(missing if self._insists else {}), **checked.errors}
-        fields = [self._target, *self._inputs.fields, self._step, self._plan]
+        fields = [self._target, self._arguments, *self._inputs.fields, self._step, self._plan]
         for field in fields:
             field.complain(reasons.get(field.key))
         self._modes.reason = reasons.get(MODES, "")
@@ -225,6 +250,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         preset = values.preset if values.preset is not Preset.SMOKE or self._offers_smoke else Preset.QUICK
         self._preset.choose([preset.value])
         with self.prevent(Input.Changed):
+            self._arguments.line.value = values.arguments
             self._step.line.value = values.step
             self._plan.line.value = values.plan
 
@@ -292,6 +318,8 @@ def _escaped(text: str) -> str:
 def _hint(name: str) -> str:
     if name == "target-line":
         return "tab completes, enter takes it"
+    if name == "arguments-line":
+        return "of the constructor: hidden=256 act=gelu config=@c.json"
     if name == "plan-line":
         return "how long the run you plan will be"
     if name == "step-line":
