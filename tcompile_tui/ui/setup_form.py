@@ -52,7 +52,6 @@ class FormValues:
     line. An empty `plan` is the assumed one."""
 
     target: str = ""
-    arguments: str = ""
     inputs: tuple[tuple[str, str], ...] = ()
     task: Task | None = None
     modes: tuple[Mode, ...] = (Mode.DEFAULT,)
@@ -63,6 +62,7 @@ class FormValues:
     plan: str = ""
     plan_unit: PlanUnit = PlanUnit.HOURS
     preset: Preset = Preset.STANDARD
+    arguments: str = ""
 
 
 def form_defaults(config: Config) -> FormValues:

@@ -112,10 +112,10 @@ def test_facts_of_one_model(project: Path) -> None:
     assert facts.target_for(facts.candidates[0]) == "models.net:Encoder"
 
 
-def test_a_model_that_needs_arguments_is_a_problem_with_its_file_known(project: Path) -> None:
+def test_a_model_that_needs_arguments_is_chosen_for_the_form_to_ask_for_them(project: Path) -> None:
     facts = look_at("train.py:Needy", project)
-    assert facts.problem is not None and "needs values" in facts.problem
-    assert (facts.chosen, len(facts.candidates)) == (None, 3)
+    assert facts.problem is None and len(facts.candidates) == 3
+    assert facts.chosen is not None and [each.name for each in facts.chosen.required]
 
 
 def test_what_only_the_worker_can_see_is_no_problem(project: Path) -> None:

@@ -100,11 +100,11 @@ WIDTH = (Parameter("width", "int"), Parameter("act", "str", "'relu'"))
 
 
 def test_constructor_arguments_are_words_that_run_takes() -> None:
-    values = FormValues("model.py", arguments="width=8 act='a b'")
+    values = FormValues("model.py", arguments="width=8 'act=\"a b\"'")
     checked = check(values, ROWS, WITH_EXAMPLES, WIDTH)
     assert checked.can_run
     read = run_command.make_context("run", checked.arguments).params
-    assert read["arguments"] == ("width=8", "act=a b")
+    assert read["arguments"] == ("width=8", 'act="a b"')
 
 
 @pytest.mark.parametrize(
