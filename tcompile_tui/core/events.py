@@ -75,6 +75,7 @@ class BlockRole(str, enum.Enum):
     WARMUP = "warmup"  # from the first call on, until steady
     SETTLE = "settle"  # before pairs: bring an arm up, not compared
     PAIR = "pair"  # one half of an eager/compiled pair
+    LATENCY = "latency"  # each step waited for before the next one is issued
 
 
 class Steadiness(str, enum.Enum):

@@ -13,6 +13,7 @@ from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_sta
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.course import Course, course_of
 from tcompile_tui.core.failure_words import failure_text
+from tcompile_tui.core.latency import Latency, latency
 from tcompile_tui.core.pairs import Pair, SpeedupInterval, TimeGain, drifted, paired_time_gain
 from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts
 from tcompile_tui.core.spread import MeanSpeedup, between_processes, mean_speedup, mean_time_gain
@@ -113,6 +114,7 @@ class ModeResult:
     forward_compile_s: Mapping[CompilePart, float] = field(default_factory=dict)
     backward_compile_s: Mapping[CompilePart, float] = field(default_factory=dict)
     course: Course | None = None
+    latency: Mapping[Arm, Latency] = field(default_factory=dict)
 
 
 def mode_result(state: RunState, mode: Mode) -> ModeResult:
@@ -162,12 +164,19 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         warm_cache_misses=first_warm.compile.cache_count(ev.CacheOutcome.MISS) if first_warm is not None else None,
         host_dependence=_host_dependence(state, warm, speedup),
         course=_course(first_warm or cold),
+        latency=_latencies(warm),
         wrapped=bool(cold and cold.compiled and cold.compiled.wrapped),
         proof=_proof(first_warm),
         cudagraph_recordings=compile_log.cudagraph_recordings if compile_log is not None else None,
         forward_compile_s=dict(compile_log.forward_s) if compile_log is not None else {},
         backward_compile_s=dict(compile_log.backward_s) if compile_log is not None else {},
     )
+
+
+def _latencies(warm: Sequence[ProcessState]) -> dict[Arm, Latency]:
+    """Of each arm, over all processes that measured them."""
+    steps = {arm: [ns for process in warm for ns in process.latencies_ns.get(arm, ())] for arm in Arm}
+    return {arm: found for arm, each in steps.items() if (found := latency(each)) is not None}
 
 
 def _intervals(processes: Iterable[ProcessState]) -> list[SpeedupInterval]:

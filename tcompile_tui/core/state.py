@@ -68,6 +68,7 @@ class ProcessState:
     comparisons: dict[ev.ComparisonKind, ev.OutputsCompared] = field(default_factory=dict)
     random_outputs: ev.RandomOutputsCompared | None = None
     compiled: ev.ModelCompiled | None = None
+    latencies_ns: dict[Arm, list[int]] = field(default_factory=dict)
     profiles: dict[Arm, ev.StepsProfiled] = field(default_factory=dict)
     explained: ev.Explained | None = None
     artifacts_saved: ev.ArtifactsMoved | None = None
@@ -275,6 +276,9 @@ class RunState:
             return
         steps = step_times(event)
         if not steps:
+            return
+        if event.role is ev.BlockRole.LATENCY:
+            process.latencies_ns.setdefault(event.arm, []).extend(steps)
             return
         arm = process.arm(event.arm)
         if arm.first_step_ns is None:

@@ -11,9 +11,10 @@ import msgspec
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.findings import Finding
 from tcompile_tui.core.gate import GateCheck, gated_exit_code
+from tcompile_tui.core.latency import Latency
 from tcompile_tui.core.projections import TotalTime, decisions_by_horizon, total_time, total_times
 from tcompile_tui.core.results import StartCost, StepProof
-from tcompile_tui.core.spec import ONE_COLD_START, Starts, command_line
+from tcompile_tui.core.spec import ONE_COLD_START, Arm, Starts, command_line
 from tcompile_tui.core.spread import MeanSpeedup
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.verdict import JudgedMode, Verdict
@@ -100,6 +101,7 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "compiled_ms": result.compiled_ms,
         "eager_mean_ms": result.eager_mean_ms,
         "compiled_mean_ms": result.compiled_mean_ms,
+        "latency_ms": {arm.value: _latency(result.latency.get(arm)) for arm in Arm},
         "cold_start_s": _start(result.cold_start),
         "warm_start_s": _start(result.warm_start),
         "break_even_steps": {"cold": _steps(result.break_even_cold), "warm": _steps(result.break_even_warm)},
@@ -129,6 +131,10 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "course": result.course.shape.value if result.course is not None else None,
         "warm_cache": {"hits": result.warm_cache_hits, "misses": result.warm_cache_misses},
     }
+
+
+def _latency(found: Latency | None) -> dict[str, float | int | None] | None:
+    return {"p50": found.p50_ms, "p99": found.p99_ms, "steps": found.steps} if found is not None else None
 
 
 def _speedup(interval: MeanSpeedup | None) -> dict[str, float | int] | None:

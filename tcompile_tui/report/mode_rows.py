@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.results import planned_gain
+from tcompile_tui.core.spec import Arm
 from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, ratio, size
 from tcompile_tui.core.verdict import JudgedMode
 
@@ -22,6 +23,10 @@ def mode_rows() -> Iterator[Row]:
     yield "  95 %", _interval
     yield "eager step", lambda judged: _step_ms(judged.result.eager_ms)
     yield "compiled step", lambda judged: _step_ms(judged.result.compiled_ms)
+    yield "latency p50", lambda judged: _latency(judged, Arm.COMPILED, p99=False)
+    yield "  p99", lambda judged: _latency(judged, Arm.COMPILED, p99=True)
+    yield "  eager p50", lambda judged: _latency(judged, Arm.EAGER, p99=False)
+    yield "  eager p99", lambda judged: _latency(judged, Arm.EAGER, p99=True)
     yield "cold start", lambda judged: duration(judged.result.cold_start.total_s if judged.result.cold_start else None)
     yield "  break-even", lambda judged: _break_even(judged.result.break_even_cold)
     yield "  95 %", lambda judged: _break_even_range(judged.result.break_even_cold)
@@ -66,6 +71,11 @@ def _break_even_range(found: BreakEven | None) -> str:
 
 def _step_ms(value_ms: float | None) -> str:
     return milliseconds(value_ms * 1e6 if value_ms is not None else None)
+
+
+def _latency(judged: JudgedMode, arm: Arm, p99: bool) -> str:
+    found = judged.result.latency.get(arm)
+    return _step_ms((found.p99_ms if p99 else found.p50_ms) if found is not None else None)
 
 
 def _saved_in(seconds: float) -> Callable[[JudgedMode], str]:

@@ -13,6 +13,7 @@ from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.literal import literal
 from tcompile_tui.core.projections import HORIZONS_HOURS
 from tcompile_tui.core.results import ModeResult, StepProof, planned_gain
+from tcompile_tui.core.spec import Arm
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.step_spec import step_text
 from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, plural, size
@@ -59,6 +60,8 @@ def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
     compiled = milliseconds(result.compiled_ms * 1e6 if result.compiled_ms is not None else None)
     pairs = f", {plural(result.speedup.pairs, 'pair')}" if result.speedup is not None else ""
     yield "speedup", f"{speedup_text(result)}: {eager} eager, {compiled} compiled{pairs}"
+    if result.latency:
+        yield "latency", _latency_text(result)
     yield "cold start", _start_text(result, cold=True)
     yield "warm start", _start_text(result, cold=False)
     yield "saves", _horizons(result)
@@ -77,6 +80,18 @@ def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
     yield "outputs", agreement + detail
     eager_peak, compiled_peak = size(result.eager_peak_memory_bytes), size(result.peak_memory_bytes)
     yield "memory", f"{eager_peak} eager, {compiled_peak} compiled, at the peak"
+
+
+def _latency_text(result: ModeResult) -> str:
+    """Of one step that is waited for."""
+
+    def of(arm: Arm) -> str:
+        found = result.latency.get(arm)
+        half = milliseconds(found.p50_ms * 1e6 if found is not None else None)
+        p99 = found.p99_ms * 1e6 if found is not None and found.p99_ms is not None else None
+        return f"{half} (p99 {milliseconds(p99)})"
+
+    return f"{of(Arm.EAGER)} eager, {of(Arm.COMPILED)} compiled, each step waited for"
 
 
 def _parts_text(parts: Mapping[CompilePart, float]) -> str:

@@ -20,7 +20,15 @@ from .epoch import epoch_steps
 from .inputs import Batch, make_further_batches
 from .loading import seed_everything
 from .stepping import Step, make_autocast, make_step
-from .timing import EACH_STEP, MAX_BLOCK_STEPS, GroupPlan, plan_groups, wait_for_device
+from .timing import (
+    EACH_STEP,
+    MAX_BLOCK_STEPS,
+    BlockTiming,
+    CpuTimer,
+    GroupPlan,
+    plan_groups,
+    wait_for_device,
+)
 
 STEP_SEED = 11
 _TARGET_BLOCK_NS = 100_000_000
@@ -33,6 +41,9 @@ _SLOW_PAIR_STEPS = 2
 _MIN_PAIRS = 8
 _STEPS_AFTER_SWITCH = 2
 _MEMORY_STEPS = 3
+_LATENCY_TURNS = 10
+_LATENCY_STEPS = 200
+_LATENCY_NS = 1_500_000_000
 
 
 class Loop:
@@ -66,8 +77,22 @@ class Loop:
         groups: GroupPlan = EACH_STEP,
     ) -> bool:
         """Time and send one block; True if the compiler was active in it, or it was interrupted."""
+        timing = self._bench.timer.run(step or self._step, self._steps_done, steps, groups)
+        return self._send(role, steps, timing, pair)
+
+    def run_waiting(self, steps: int) -> None:
+        """Time and send a block in which each step is waited for: latencies, where run_block has the throughput."""
+        device = self._bench.device
+
+        def step(index: int) -> None:
+            self._step(index)
+            wait_for_device(device)
+
+        wait_for_device(device)
+        self._send(BlockRole.LATENCY, steps, CpuTimer().run(step, self._steps_done, steps), None)
+
+    def _send(self, role: BlockRole, steps: int, timing: BlockTiming, pair: int | None) -> bool:
         bench = self._bench
-        timing = bench.timer.run(step or self._step, self._steps_done, steps, groups)
         active_ns = bench.signals.take_activity_ns()
         compiled_at = sorted({self._step_at(timing.boundaries_ns, at_ns) for at_ns in active_ns})
         suspended_at = {self._step_before(timing.boundaries_ns, at_ns) for at_ns in bench.suspensions.take_ns()}
@@ -222,6 +247,21 @@ def run_pairs(bench: Bench, eager: Loop, compiled: Loop) -> None:
         spent = perf_counter() - started > bench.job.pair_budget_s and pair + 1 >= _MIN_PAIRS
         if spent or bench.channel.should_finish(bench.loop):
             break
+
+
+def run_latencies(bench: Bench, eager: Loop, compiled: Loop) -> None:
+    """Both arms in turn as in pairs, but each step waited for: 1.5 s or 200 steps of each."""
+    bench.stage.name = "latencies"
+    steps = plan_latency_steps(max(eager.recent_step_ns, compiled.recent_step_ns))
+    for turn in range(_LATENCY_TURNS):
+        for loop in (eager, compiled) if turn % 2 == 0 else (compiled, eager):
+            bench.stage.compiled = loop is compiled
+            loop.run_waiting(steps)
+
+
+def plan_latency_steps(step_ns: float) -> int:
+    """Steps of one arm in one turn."""
+    return max(1, min(_LATENCY_STEPS, int(_LATENCY_NS / max(1.0, step_ns))) // _LATENCY_TURNS)
 
 
 def plan_pair_steps(step_ns: float) -> int:

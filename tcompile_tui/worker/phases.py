@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from ..core.events import BlockRole, ImportsDone, Level, MeasurementDone, ModelCompiled, Notice
-from ..core.spec import Arm, Job, Mode, Phase
+from ..core.spec import Arm, Job, Mode, Phase, Preset
 from . import compiler
 from .bench import Bench, Stage, open_device, prepare, second_copy, worker_facts
 from .channel import Channel
@@ -16,7 +16,7 @@ from .imports import Imports
 from .inputs import Batch
 from .inspecting import inspect_model
 from .loading import import_user_file, seed_everything
-from .loop import STEP_SEED, Loop, run_pairs
+from .loop import STEP_SEED, Loop, run_latencies, run_pairs
 from .profiling import profile_steps
 from .stepping import make_optimizer
 from .timing import make_timer
@@ -138,6 +138,8 @@ def _run_warm(bench: Bench) -> Sequence[Loop]:
     eager = Loop(bench, Arm.EAGER, original, batches, _optimizer(bench, original))
     eager.warm_up(role=BlockRole.SETTLE, budget_s=1.0)
     run_pairs(bench, eager, compiled)
+    if not bench.training and bench.job.spec.preset in (Preset.STANDARD, Preset.THOROUGH):
+        run_latencies(bench, eager, compiled)
     return compiled, eager
 
 

@@ -16,6 +16,7 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.reported_run import ReportedRun
 from tcompile_tui.core.spec import Mode, SpecError, Task, TensorSpec, parse_target
 from tcompile_tui.core.state import RunState
+from tcompile_tui.core.step_spec import StepSpec
 from tcompile_tui.report.script import script_text
 from tests.core.streams import Compiled, both, eager_process, replay
 from tests.report.reported import reported
@@ -70,9 +71,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "wrapped": {"wrapped": True, "mode": Mode.MAX_AUTOTUNE},
     "training": {"task": Task.TRAIN, "own_loss": True},
     "default loss": {"task": Task.TRAIN},
-    "accumulate": {"task": Task.TRAIN, "accumulate": 4},
+    "accumulate": {"task": Task.TRAIN, "step": StepSpec(accumulate=4)},
     "scaled": {"task": Task.TRAIN, "amp": "fp16", "device": "cuda"},
-    "scaled and accumulated": {"task": Task.TRAIN, "amp": "fp16", "device": "cuda", "accumulate": 2},
+    "scaled and accumulated": {"task": Task.TRAIN, "amp": "fp16", "device": "cuda", "step": StepSpec(accumulate=2)},
     "further calls": {"hooks": "\n\ndef more_inputs():\n    return [(torch.randn(3, 8),)]\n"},
     "built again": {"notice": "the other arm's model was built again, because copying failed (TypeError)"},
     "shared": {"notice": "both arms share one set of parameters, because memory is short"},

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, strategies as st
 
-from tcompile_tui.worker.loop import plan_pair_steps
+from tcompile_tui.worker.loop import plan_latency_steps, plan_pair_steps
 from tcompile_tui.worker.timing import MAX_BLOCK_STEPS, CpuTimer, CudaTimer, GroupPlan, plan_groups
 
 pytestmark = pytest.mark.xdist_group("torch")
@@ -131,3 +131,10 @@ def test_the_cpu_time_of_a_block_is_that_of_its_work() -> None:
 )
 def test_compared_blocks_are_long_enough_and_bounded(step_ns: float, steps: int) -> None:
     assert plan_pair_steps(step_ns) == steps
+
+
+@pytest.mark.parametrize(
+    ("step_ns", "steps"), [(0, 20), (MILLISECOND, 20), (10 * MILLISECOND, 15), (200 * MILLISECOND, 1), (9e12, 1)]
+)
+def test_latencies_take_a_bounded_time(step_ns: float, steps: int) -> None:
+    assert plan_latency_steps(step_ns) == steps
