@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from statistics import median
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.findings import Finding, Rule, Severity
-from tcompile_tui.core.input_spec import read_input, tensors_in
+from tcompile_tui.core.input_spec import InputSpec, TensorSpec, read_input, tensors_in
 from tcompile_tui.core.results import ModeResult
-from tcompile_tui.core.spec import Phase
+from tcompile_tui.core.spec import Phase, SpecError
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.step_spec import USUAL_STEP
 from tcompile_tui.core.units import percent, plural, ratio, size
@@ -151,11 +152,15 @@ def _settings(state: RunState, results: Sequence[ModeResult]) -> Iterator[Findin
         )
 
 
+def _tensors(given: InputSpec) -> Iterator[TensorSpec]:
+    """None where a recorded run holds what no run was started with."""
+    with contextlib.suppress(SpecError):
+        yield from tensors_in(read_input(given)[1])
+
+
 def _inputs(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     given = state.run.spec.inputs if state.run is not None else ()
-    zeros = [
-        str(tensor) for each in given for tensor in tensors_in(read_input(each)[1]) if tensor.distribution == "zeros"
-    ]
+    zeros = [str(tensor) for each in given for tensor in _tensors(each) if tensor.distribution == "zeros"]
     if zeros:
         yield Finding(
             "inputs-zeros",

@@ -295,7 +295,8 @@ class RunState:
             arm.warmup_steps += event.steps
             arm.warmup_wall_ns += event.wall_ns
         elif event.role is ev.BlockRole.SETTLE:
-            compiling = [steps[i - event.first_index] for i in event.compiled_at if i - event.first_index < len(steps)]
+            at = (index - event.first_index for index in event.compiled_at)
+            compiling = [steps[position] for position in at if 0 <= position < len(steps)]
             arm.later_compile_ns += sum(ns - min(steps) for ns in compiling)
         elif event.role is ev.BlockRole.PAIR:
             process.pair_compiles += len(event.compiled_at)

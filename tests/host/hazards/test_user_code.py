@@ -99,7 +99,8 @@ def test_workers_of_a_dataloader_are_ended(parent: Parent, tmp_path: Path) -> No
         self.batches = iter(torch.utils.data.DataLoader(data, num_workers=2, persistent_workers=True))
 
     def forward(self, x):
-        self.__dict__.setdefault("first", next(self.batches))
+        if "first" not in self.__dict__:
+            self.first = next(self.batches)
         return x + self.first[0]
     """
     _is_measured(parent.run(tmp_path, body, head="import torch.utils.data\n"))
