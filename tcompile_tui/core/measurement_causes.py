@@ -10,7 +10,7 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.input_spec import InputSpec, TensorSpec, read_input, tensors_in
 from tcompile_tui.core.results import ModeResult
-from tcompile_tui.core.spec import Phase, SpecError
+from tcompile_tui.core.spec import Phase, Preset, SpecError
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.step_spec import USUAL_STEP
 from tcompile_tui.core.units import percent, plural, ratio, size
@@ -79,8 +79,13 @@ def _noise(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
             "one-process",
             Severity.NOTE,
             "one process was measured: another process of the same program may differ by about 1 %",
-            advice="use --preset standard or thorough for small gains",
+            advice="" if _measures_several(state) else "use --preset standard or thorough for small gains",
         )
+
+
+def _measures_several(state: RunState) -> bool:
+    """Where more processes could have changed the decision, they were measured."""
+    return state.run is not None and state.run.spec.preset in (Preset.STANDARD, Preset.THOROUGH)
 
 
 def _host_speed(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:

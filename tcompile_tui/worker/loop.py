@@ -43,7 +43,7 @@ _STEPS_AFTER_SWITCH = 2
 _MEMORY_STEPS = 3
 _LATENCY_TURNS = 10
 _LATENCY_STEPS = 200
-_LATENCY_NS = 1_500_000_000
+_LATENCY_NS = 3_000_000_000
 
 
 class Loop:
@@ -250,7 +250,7 @@ def run_pairs(bench: Bench, eager: Loop, compiled: Loop) -> None:
 
 
 def run_latencies(bench: Bench, eager: Loop, compiled: Loop) -> None:
-    """Both arms in turn as in pairs, but each step waited for: 1.5 s or 200 steps of each."""
+    """Both arms in turn as in pairs, but each step waited for: 3 s or 200 steps of each."""
     bench.stage.name = "latencies"
     steps = plan_latency_steps(max(eager.recent_step_ns, compiled.recent_step_ns))
     for turn in range(_LATENCY_TURNS):
