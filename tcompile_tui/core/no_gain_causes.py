@@ -37,7 +37,7 @@ class _Arms:
 
 @dataclass(frozen=True)
 class _Cause:
-    """`why` ends the sentence "no gain: ..."."""
+    """`why` ends the sentence "no gain seen: ..."."""
 
     why: str
     evidence: str = ""
@@ -145,7 +145,7 @@ def _noise(arms: _Arms) -> _Cause | None:
     if speedup is None or speedup.hi < 1 or speedup.at_most < 1 + EQUIVALENCE:
         return None
     return _Cause(
-        "none that could be told from noise",
+        "a small one would be lost in the noise",
         evidence=f"a difference below {percent(speedup.smallest_detectable)} could not be seen",
         advice="measure on an idle machine, or longer (--preset thorough)",
     )
@@ -168,7 +168,7 @@ def _no_gain(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding
             yield Finding(
                 "no-gain",
                 Severity.ADVICE,
-                f"{result.mode.value}: no gain: {cause.why}",
+                f"{result.mode.value}: no gain seen: {cause.why}",
                 evidence=cause.evidence,
                 advice=cause.advice,
                 mode=result.mode,

@@ -60,14 +60,14 @@ REDUCED = replace(SLOWER, mode=Mode.REDUCE_OVERHEAD)
         (SLOWER, [SKIPPED], [_issued(0.1), *BUSY], "cuda", "nearly nothing to fuse"),
         (SLOWER, [], [_profile(Arm.EAGER, 9.5, 1), _profile(Arm.COMPILED, 10.5, 1)], "cuda", "slower than eager's"),
         (SLOWER, [], [_profile(Arm.EAGER, 0, 9, on_gpu=False)], "cpu", "nearly nothing to fuse"),
-        (replace(SLOWER, speedup=1.0, noise=0.2), [], [], "cpu", "could be told from noise"),
+        (replace(SLOWER, speedup=1.0, noise=0.2), [], [], "cpu", "lost in the noise"),
     ],
 )
 def test_the_first_cause_that_the_records_bear_out_is_told(
     run: Compiled, cold: Process, warm: Process, device: str, why: str
 ) -> None:
     (finding,) = _causes(run, cold, warm, device)
-    assert why in finding.title and finding.title.startswith(f"{run.mode.value}: no gain: ")
+    assert why in finding.title and finding.title.startswith(f"{run.mode.value}: no gain seen: ")
     assert finding.evidence and finding.advice and finding.mode is run.mode
 
 
