@@ -98,8 +98,8 @@ def test_a_step_of_ones_own_leaves_nothing_to_what_it_replaces() -> None:
 
 def test_files_are_named_absolutely_for_a_process_that_may_change_its_folder() -> None:
     step = StepSpec(loss=LOSS, optimizer=FileFunction("/elsewhere/opt.py", "make"))
-    placed = step.under("/work")
-    assert [str(function) for function in placed.functions] == ["/work/loss.py:fn", "/elsewhere/opt.py:make"]
+    placed = step.under("/there")
+    assert [str(function) for function in placed.functions] == ["/there/loss.py:fn", "/elsewhere/opt.py:make"]
 
 
 def test_the_reader_is_told_what_both_arms_did() -> None:
