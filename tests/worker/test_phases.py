@@ -242,6 +242,7 @@ def test_a_warm_start_hits_the_caches_and_ends_with_the_proof_of_what_ran(tmp_pa
     assert (proof.program_calls, proof.lookups) == (2 * proof.steps, 2 * proof.steps), "one for each side of the break"
     assert len(proof.regions) == 2
     assert 0 < proof.lookup_ns < proof.wall_ns
+    assert b"profiler_start" not in run.output, "the log is the model's, not the profiler's"
     assert proof.kernels is None and proof.graph_launches is None, "nothing is known of a device"
     order = [type(event) for event in run.events]
     assert order.index(ev.MeasurementDone) < order.index(ev.StepsProfiled) < order.index(ev.WorkerDone)
