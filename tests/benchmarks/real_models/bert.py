@@ -1,4 +1,4 @@
-"""transformers' BERT, sixteen sequences of 128 tokens with their mask, bfloat16."""
+"""transformers' BERT, 64 sequences of 256 tokens with their mask, bfloat16."""
 
 import torch
 import transformers
@@ -9,5 +9,5 @@ def make_model() -> torch.nn.Module:
 
 
 def example_inputs() -> dict[str, torch.Tensor]:
-    ids = torch.randint(0, 30522, (16, 128))
+    ids = torch.randint(0, 30522, (64, 256))
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
