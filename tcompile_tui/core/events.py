@@ -155,6 +155,16 @@ class SteadyJudged(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CompileStopped(Event):
+    """A compile was ended in its first step, because the start could not pay off in the planned run. `start_s`: what
+    it had cost beyond an eager start."""
+
+    kind: ClassVar[str] = "compile_stopped"
+    of_process: int
+    start_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class GpuSample(Event):
     """One NVML sample of the device under test; a field that the driver does not give is None."""
 
@@ -380,7 +390,7 @@ class WorkerDone(Event):
 
 
 EVENT_TYPES: tuple[type[Event], ...] = (
-    RunStarted, PhaseStarted, PhaseEnded, SteadyJudged, GpuSample, HostSample, Notice, RunEnded,
+    RunStarted, PhaseStarted, PhaseEnded, SteadyJudged, CompileStopped, GpuSample, HostSample, Notice, RunEnded,
     ImportsDone, WorkerReady, ModelReady, ModelCompiled, Block, MemoryPeak, OutputsCompared,
     RandomOutputsCompared, StepsProfiled, MeasurementDone, WorkerFailed, WorkerDone,
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,

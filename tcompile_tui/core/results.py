@@ -9,16 +9,19 @@ from statistics import fmean, median
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Accuracy, Agreement, judge
-from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, extra_cost_ns, start_cost
+from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, start_cost
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.course import Course, course_of
+from tcompile_tui.core.early_answer import planned_run
 from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.latency import Latency, latency
 from tcompile_tui.core.pairs import Pair, SpeedupInterval, TimeGain, drifted, paired_time_gain
 from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts
 from tcompile_tui.core.spread import MeanSpeedup, between_processes, mean_speedup, mean_time_gain
 from tcompile_tui.core.state import ArmSteps, ProcessState, RunState
-from tcompile_tui.core.steady import SKIPPED_AFTER_COMPILE, level_held
+from tcompile_tui.core.steady import level_held
+from tcompile_tui.core.units import duration
+from tcompile_tui.core.warm_up import warmed_up, warmup_extra_ns
 
 # A pair is clean when the timing thread had the CPU nearly all of the time.
 _MAX_LOST_SHARE = 0.03
@@ -38,6 +41,7 @@ class ModeStatus(str, enum.Enum):
     FAILED = "failed"
     NOT_FINISHED = "not finished"
     NOT_RUN = "not run"
+    CANNOT_PAY = "cannot pay off"  # its compile was stopped when that was certain
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,7 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
     cold = next((process for process in colds if process.done), colds[-1] if colds else None)
     first_warm = warm[0] if warm else None
     eager = state.process_of(Phase.EAGER)
-    status, reason = _status(cold, warm)
+    status, reason = _stopped_early(state, cold) or _status(cold, warm)
     eager_arm = eager.arms.get(Arm.EAGER) if eager is not None else None
     cold_start = _start_cost([process for process in colds if process.done or process is cold], eager_arm)
     warm_start = _start_cost(warm[:1], eager_arm)  # later ones find what the first one left
@@ -237,6 +241,20 @@ def _status(cold: ProcessState | None, warm: Sequence[ProcessState]) -> tuple[Mo
     return ModeStatus.NOT_FINISHED, "stopped before eager and compiled steps could be compared"
 
 
+def _stopped_early(state: RunState, cold: ProcessState | None) -> tuple[ModeStatus, str] | None:
+    """None for a compile that was not stopped for the plan. Under another plan it says nothing."""
+    stopped = cold.compile_stopped if cold is not None else None
+    if stopped is None:
+        return None
+    planned = planned_run(state)
+    so_far = f"its start had cost {duration(stopped.start_s)} when it was stopped"
+    if planned is None or not planned.cannot_pay(stopped.start_s):
+        return ModeStatus.NOT_FINISHED, f"{so_far}, because it could not pay off in the run that was planned then"
+    starts = f" of {planned.cold_starts:,} such starts" if planned.cold_starts > 1 else ""
+    run = f"the whole planned run{starts} takes at most {duration(planned.eager_s)} in eager"
+    return ModeStatus.CANNOT_PAY, f"{so_far}, and {run}"
+
+
 def _why_eager(process: ProcessState) -> str:
     summary = process.compile.summary
     if summary is not None and summary.disabled_by:
@@ -252,10 +270,10 @@ def _why_eager(process: ProcessState) -> str:
 def _start_cost(processes: Iterable[ProcessState], eager: ArmSteps | None) -> StartCost | None:
     """Without an eager arm its extra cost cannot be taken off, and the figure is left out."""
     started = [process for process in processes if _start_is_known(process.arms.get(Arm.COMPILED))]
-    if not started or eager is None or not _warmed_up(eager):
+    if not started or eager is None or not warmed_up(eager):
         return None
     totals_s = [_start_s(process) for process in started]
-    eager_s = _warmup_extra_ns(eager) / 1e9
+    eager_s = warmup_extra_ns(eager) / 1e9
     return StartCost(
         total_s=max(0.0, fmean(totals_s)),
         extra=start_cost([total_s - eager_s for total_s in totals_s]),
@@ -265,11 +283,7 @@ def _start_cost(processes: Iterable[ProcessState], eager: ArmSteps | None) -> St
 
 
 def _start_is_known(arm: ArmSteps | None) -> bool:
-    return arm is not None and _warmed_up(arm) and not arm.start_was_suspended
-
-
-def _warmed_up(arm: ArmSteps | None) -> bool:
-    return arm is not None and arm.warmup_steps > 0
+    return arm is not None and warmed_up(arm) and not arm.start_was_suspended
 
 
 def compiled_start_s(process: ProcessState) -> float | None:
@@ -281,7 +295,7 @@ def compiled_start_s(process: ProcessState) -> float | None:
 def _start_s(process: ProcessState) -> float:
     imports_s = (process.imports.compiler_s or 0.0) if process.imports is not None else 0.0
     loading_s = process.artifacts_loaded.seconds if process.artifacts_loaded is not None else 0.0
-    compile_s = _warmup_extra_ns(process.arms[Arm.COMPILED]) / 1e9 - process.compile.logging_s
+    compile_s = warmup_extra_ns(process.arms[Arm.COMPILED]) / 1e9 - process.compile.logging_s
     return imports_s + loading_s + compile_s
 
 
@@ -297,22 +311,6 @@ def _proof(process: ProcessState | None) -> StepProof | None:
         kernels=seen.kernels / seen.steps if seen.kernels is not None else None,
         graph_launches=seen.graph_launches / seen.steps if seen.graph_launches is not None else None,
     )
-
-
-def _warmup_extra_ns(arm: ArmSteps) -> float:
-    """Time above the arm's own steady level, from the first step to the steady state, and in later steps that compiled
-    for further shapes. Where no level was found, up to the last step that compiled: on a noisy machine the sum over
-    more steps would be noise."""
-    last_compile = max((i for i in arm.compiled_at if i < arm.warmup_steps), default=0)
-    until = last_compile + 1 + SKIPPED_AFTER_COMPILE
-    if arm.steadiness is ev.Steadiness.STEADY and arm.steady_from is not None:
-        until = max(until, arm.steady_from)
-    until = min(until, arm.warmup_steps)
-    steps = list(arm.series.slice(0, until))
-    later = arm.series.slice(until, arm.warmup_steps) or arm.series.slice(until) or steps[1:] or steps
-    if steps and arm.first_step_ns is not None:
-        steps[0] = arm.first_step_ns
-    return extra_cost_ns(steps, float(median(later))) + arm.later_compile_ns
 
 
 def _host_dependence(

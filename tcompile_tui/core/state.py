@@ -71,6 +71,7 @@ class ProcessState:
     latencies_ns: dict[Arm, list[int]] = field(default_factory=dict)
     profiles: dict[Arm, ev.StepsProfiled] = field(default_factory=dict)
     explained: ev.Explained | None = None
+    compile_stopped: ev.CompileStopped | None = None
     artifacts_saved: ev.ArtifactsMoved | None = None
     artifacts_loaded: ev.ArtifactsMoved | None = None
     compile: CompileLog = field(default_factory=CompileLog)
@@ -204,6 +205,12 @@ class RunState:
                 event.start_index,
                 event.bound,
             )
+
+    @_apply.register
+    def _compile_stopped(self, event: ev.CompileStopped) -> None:
+        process = self.processes.get(event.of_process)
+        if process is not None:
+            process.compile_stopped = event
 
     @_apply.register
     def _facts(self, event: ev.WorkerReady) -> None:

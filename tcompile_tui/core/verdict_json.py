@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from tcompile_tui.core.answer_time import first_answer_s
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.findings import Finding
 from tcompile_tui.core.gate import GateCheck, gated_exit_code
@@ -46,7 +47,12 @@ def verdict_document(state: RunState, verdict: Verdict, checks: Sequence[GateChe
         "device": run.device_name if run is not None else None,
         "command": command_line(run.spec) if run is not None else None,
         "seconds": round(state.now_s, 3),
+        "first_answer_s": _rounded(first_answer_s(state, verdict)),
     }
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return round(seconds, 3) if seconds is not None else None
 
 
 def encode_verdict(document: dict[str, Any]) -> bytes:

@@ -20,6 +20,7 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.chrome_trace import chrome_trace
 from tcompile_tui.core.compare_runs import ComparedRun
 from tcompile_tui.core.discover import Resolved, find_batch_file, resolve
+from tcompile_tui.core.early_answer import planned_run
 from tcompile_tui.core.gate import NO_GATE, Gate, GateCheck, check_gate, gated_exit_code
 from tcompile_tui.core.outlook import further_process_matters
 from tcompile_tui.core.spec import Job, Mode, Phase, Preset, RunSpec
@@ -277,7 +278,7 @@ class _Run:
 
     def _may_be_tried_again(self, cold: ProcessState, root: roots.PrivateRoot) -> bool:
         """Once, where the blame lies neither with the model nor with its compiler; says why, and what is changed."""
-        if self._stop.level is not Stop.NO or self._left_s() <= 0:
+        if self._stop.level is not Stop.NO or self._left_s() <= 0 or cold.compile_stopped is not None:
             return False
         if self._compile_hung and _COMPILE_THREADS not in self._changed_environment:
             self._changed_environment[_COMPILE_THREADS] = "1"
@@ -368,6 +369,7 @@ class _Run:
             limit_s=max(1.0, limit_s if limit_s is not None else left_s),
             limit_is="the rest of the run's time" if limit_s is None else "its share of the run's time",
             hang_s=_HANG_S if phase is Phase.COLD else None,
+            planned=planned_run(self._recorder.state) if phase is Phase.COLD and not self._request.gate else None,
         )
         runner = PhaseRunner(worker, self._job(phase, mode, root), limits, self._recorder, self._stop)
         try:

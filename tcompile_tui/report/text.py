@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tcompile_tui.core.answer_time import first_answer_s
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
@@ -42,6 +43,9 @@ def verdict_text(state: RunState, verdict: Verdict, folder: Path | None = None, 
         step = step_text(state.run.spec.step, state.run.spec.amp)
         lines += _wrap(f"step: {step}", width, "") if step else []
         lines.append(f"torch {state.run.torch_version} on {state.run.device_name}, Python at {state.run.python}")
+    answered_s = first_answer_s(state, verdict)
+    if answered_s is not None:
+        lines.append(f"first safe answer after {duration(answered_s)}")
     if folder is not None:
         lines.append(f"run folder: {folder}")
     return literal("\n".join(lines)).rstrip() + "\n"
