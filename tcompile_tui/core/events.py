@@ -340,7 +340,8 @@ class StepsProfiled(Event):
     are the compile ids whose code ran, `program_calls` the calls of Inductor's programs (None before torch 2.9, which
     does not mark them). The device's side is None
     on CPU and where the profiler may not see the device: `kernels` that ran (`triton_kernels` among them),
-    `graph_launches` (replayed cudagraphs), `device_busy_ns`. `library_ns` is the time in matrix products,
+    `graph_launches` (replayed cudagraphs), `device_busy_ns`, and `fused_ns`, the longest kernel of each run of kernels
+    between two library calls, all of these together. `library_ns` is the time in matrix products,
     convolutions and attention, of the device or, on CPU, of the host. `wall_ns` includes the profiler's own cost.
     """
 
@@ -357,6 +358,7 @@ class StepsProfiled(Event):
     graph_launches: int | None = None
     device_busy_ns: int | None = None
     library_ns: int | None = None
+    fused_ns: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.course import Course, course_of
 from tcompile_tui.core.early_answer import planned_run
 from tcompile_tui.core.failure_words import failure_text
+from tcompile_tui.core.headroom import DeviceTimes, Headroom, device_times, headroom
 from tcompile_tui.core.latency import Latency, latency
 from tcompile_tui.core.pairs import Pair, SpeedupInterval, TimeGain, drifted, paired_time_gain
 from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts
@@ -29,6 +30,8 @@ _MIN_CLEAN_SHARE = 0.5
 # An arm waits for the host when issuing its steps takes nearly all of their time, for the device when it does not.
 _HOST_BOUND_SHARE = 0.9
 _DEVICE_BOUND_SHARE = 0.7
+# The profile's ratio rests on few steps: a smaller distance from the interval is none.
+_SAME_RATIO = 1.05
 # More of an accepted window than this say nothing more, and a screen asks often.
 _JUDGED_STEPS = 512
 
@@ -119,6 +122,16 @@ class ModeResult:
     backward_compile_s: Mapping[CompilePart, float] = field(default_factory=dict)
     course: Course | None = None
     latency: Mapping[Arm, Latency] = field(default_factory=dict)
+    headroom: Headroom | None = None
+    device_times: DeviceTimes | None = None
+
+    @property
+    def device_ratio_differs(self) -> bool:
+        """Does the GPU alone gain another factor than the step does on this host?"""
+        if self.device_times is None or self.speedup is None:
+            return False
+        found, lo, hi = self.device_times.ratio, self.speedup.lo, self.speedup.hi
+        return not lo / _SAME_RATIO <= found <= hi * _SAME_RATIO
 
 
 def mode_result(state: RunState, mode: Mode) -> ModeResult:
@@ -134,10 +147,11 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
     warm_start = _start_cost(warm[:1], eager_arm)  # later ones find what the first one left
     between = between_processes([_intervals(state.processes_of(Phase.WARM, each)) for each in state.modes])
     speedup = mean_speedup(_intervals(warm), between, len(state.modes))
+    eager_ms = _step_ms(warm, lambda pair: pair.eager_ns, median)
     compiled_mean_ms = _step_ms(warm, lambda pair: pair.compiled_mean_ns, fmean)
     gains = [gain for process in warm if (gain := paired_time_gain(process.pairs)) is not None]
     gain = mean_time_gain(gains, 1e6 * compiled_mean_ms, between) if compiled_mean_ms is not None else None
-    compile_log = cold.compile if cold is not None else None
+    compile_log = cold.compile if cold is not None and cold.compile_stopped is None else None
     training = bool(cold and cold.model and cold.model.training)
     lost = [pair.lost_share > _MAX_LOST_SHARE for p in warm for pair in p.pairs if pair.lost_share is not None]
     return ModeResult(
@@ -146,7 +160,7 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         reason=reason,
         speedup=speedup,
         gain=gain,
-        eager_ms=_step_ms(warm, lambda pair: pair.eager_ns, median),
+        eager_ms=eager_ms,
         compiled_ms=_step_ms(warm, lambda pair: pair.compiled_ns, median),
         eager_mean_ms=_step_ms(warm, lambda pair: pair.eager_mean_ns, fmean),
         compiled_mean_ms=compiled_mean_ms,
@@ -169,6 +183,8 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         host_dependence=_host_dependence(state, warm, speedup),
         course=_course(first_warm or cold),
         latency=_latencies(warm),
+        headroom=headroom(_profile(first_warm, Arm.EAGER), eager_ms),
+        device_times=device_times(_profile(first_warm, Arm.EAGER), _profile(first_warm, Arm.COMPILED)),
         wrapped=bool(cold and cold.compiled and cold.compiled.wrapped),
         proof=_proof(first_warm),
         cudagraph_recordings=compile_log.cudagraph_recordings if compile_log is not None else None,
@@ -299,8 +315,12 @@ def _start_s(process: ProcessState) -> float:
     return imports_s + loading_s + compile_s
 
 
+def _profile(process: ProcessState | None, arm: Arm) -> ev.StepsProfiled | None:
+    return process.profiles.get(arm) if process is not None else None
+
+
 def _proof(process: ProcessState | None) -> StepProof | None:
-    seen = process.profiles.get(Arm.COMPILED) if process is not None else None
+    seen = _profile(process, Arm.COMPILED)
     if seen is None or seen.steps == 0:
         return None
     return StepProof(
