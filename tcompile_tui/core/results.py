@@ -21,7 +21,7 @@ from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts
 from tcompile_tui.core.spread import MeanSpeedup, between_processes, mean_speedup, mean_time_gain
 from tcompile_tui.core.state import ArmSteps, ProcessState, RunState
 from tcompile_tui.core.steady import level_held
-from tcompile_tui.core.units import duration
+from tcompile_tui.core.units import duration, plural
 from tcompile_tui.core.warm_up import warmed_up, warmup_extra_ns
 
 # A pair is clean when the timing thread had the CPU nearly all of the time.
@@ -44,6 +44,7 @@ class ModeStatus(str, enum.Enum):
     FAILED = "failed"
     NOT_FINISHED = "not finished"
     NOT_RUN = "not run"
+    THROTTLED = "could not be compared"  # the GPU was throttled in nearly all pairs
     CANNOT_PAY = "cannot pay off"  # its compile was stopped when that was certain
 
 
@@ -121,9 +122,17 @@ class ModeResult:
     forward_compile_s: Mapping[CompilePart, float] = field(default_factory=dict)
     backward_compile_s: Mapping[CompilePart, float] = field(default_factory=dict)
     course: Course | None = None
+    throttled_pairs: int = 0
+    kept_pairs: int = 0
     latency: Mapping[Arm, Latency] = field(default_factory=dict)
     headroom: Headroom | None = None
     device_times: DeviceTimes | None = None
+
+    @property
+    def mostly_throttled(self) -> bool:
+        """Was more than half of what should be compared left out, because the GPU was throttled?"""
+        compared = self.kept_pairs + self.throttled_pairs
+        return bool(compared) and self.kept_pairs < _MIN_CLEAN_SHARE * compared
 
     @property
     def device_ratio_differs(self) -> bool:
@@ -182,6 +191,8 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         warm_cache_misses=first_warm.compile.cache_count(ev.CacheOutcome.MISS) if first_warm is not None else None,
         host_dependence=_host_dependence(state, warm, speedup),
         course=_course(first_warm or cold),
+        throttled_pairs=sum(process.throttled_pairs for process in warm),
+        kept_pairs=sum(len(process.pairs) for process in warm),
         latency=_latencies(warm),
         headroom=headroom(_profile(first_warm, Arm.EAGER), eager_ms),
         device_times=device_times(_profile(first_warm, Arm.EAGER), _profile(first_warm, Arm.COMPILED)),
@@ -254,6 +265,10 @@ def _status(cold: ProcessState | None, warm: Sequence[ProcessState]) -> tuple[Mo
         return ModeStatus.RAN_EAGER, _why_eager(cold)
     if measured:
         return ModeStatus.MEASURED, ""
+    throttled = sum(process.throttled_pairs for process in warm)
+    if throttled:
+        left = sum(len(process.pairs) for process in warm)
+        return ModeStatus.THROTTLED, f"the GPU was throttled in {plural(throttled, 'pair')}, and {left} are left"
     return ModeStatus.NOT_FINISHED, "stopped before eager and compiled steps could be compared"
 
 

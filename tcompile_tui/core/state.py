@@ -16,6 +16,7 @@ from tcompile_tui.core.compile_log import CompileLog
 from tcompile_tui.core.pairs import DISCARDED_AFTER_SWITCH, Pair, SpeedupInterval, make_pair, paired_interval
 from tcompile_tui.core.series import StepSeries
 from tcompile_tui.core.spec import Arm, Mode, Phase
+from tcompile_tui.core.throttling import ThrottleLog, overlap
 
 _SAMPLES_KEPT = 1_200  # four minutes at five samples a second
 
@@ -77,6 +78,7 @@ class ProcessState:
     compile: CompileLog = field(default_factory=CompileLog)
     pairs: list[Pair] = field(default_factory=list)
     pair_compiles: int = 0
+    throttled_pairs: int = 0
     _half_pair: ev.Block | None = None
     _interval: SpeedupInterval | None = None
     _interval_pairs: int = 0
@@ -95,6 +97,14 @@ class ProcessState:
     def arm(self, arm: Arm) -> ArmSteps:
         return self.arms.setdefault(arm, ArmSteps())
 
+    def leave_out(self, throttled_s: tuple[float, float]) -> None:
+        """Take away the pairs that ran in a span in which the GPU was throttled."""
+        clean = [pair for pair in self.pairs if not overlap(pair.span_s, throttled_s)]
+        if len(clean) < len(self.pairs):
+            self.throttled_pairs += len(self.pairs) - len(clean)
+            self.pairs[:] = clean
+            self._interval_pairs = -1
+
     @property
     def interval(self) -> SpeedupInterval | None:
         """The paired speedup so far; None below the smallest number of pairs that gives one."""
@@ -111,6 +121,7 @@ class RunState:
     run: ev.RunStarted | None = None
     ended: ev.RunEnded | None = None
     processes: dict[int, ProcessState] = field(default_factory=dict)
+    throttling: ThrottleLog = field(default_factory=ThrottleLog)
     gpu: deque[ev.GpuSample] = field(default_factory=lambda: deque(maxlen=_SAMPLES_KEPT))
     host: deque[ev.HostSample] = field(default_factory=lambda: deque(maxlen=_SAMPLES_KEPT))
     notices: list[ev.Notice] = field(default_factory=list)
@@ -186,6 +197,10 @@ class RunState:
     @_apply.register
     def _gpu(self, event: ev.GpuSample) -> None:
         self.gpu.append(event)
+        span = self.throttling.take(event)
+        if span is not None:
+            for process in self.processes.values():
+                process.leave_out(span)
 
     @_apply.register
     def _host(self, event: ev.HostSample) -> None:
@@ -310,8 +325,8 @@ class RunState:
             self._pair_up(process, event)
 
     def _pair_up(self, process: ProcessState, event: ev.Block) -> None:
-        """Two blocks of one pair, in either order, make a pair. A pair in which the compiler worked or the process
-        was stopped is no pair."""
+        """Two blocks of one pair, in either order, make a pair. A pair in which the compiler worked, the process was
+        stopped or the GPU was throttled is no pair."""
         half, process._half_pair = process._half_pair, event
         if half is None or half.pair != event.pair or half.arm is event.arm:
             return
@@ -320,8 +335,17 @@ class RunState:
             return
         eager, compiled = (half, event) if half.arm is Arm.EAGER else (event, half)
         lost = [share for share in (lost_share(eager), lost_share(compiled)) if share is not None]
-        pair = make_pair(compared_steps(eager), compared_steps(compiled), max(lost, default=None))
+        span_s = (min(_begin_s(half), _begin_s(event)), max(half.t_s, event.t_s))
+        if self.throttling.touches(*span_s):
+            process.throttled_pairs += 1
+            return
+        pair = make_pair(compared_steps(eager), compared_steps(compiled), max(lost, default=None), span_s)
         process.pairs.append(pair)
+
+
+def _begin_s(block: ev.Block) -> float:
+    """When its first step began: it is sent when it is over."""
+    return block.t_s - block.wall_ns / 1e9
 
 
 def step_times(block: ev.Block) -> tuple[int, ...]:

@@ -153,6 +153,8 @@ def judge_mode(
     """One mode's decision for a run of `planned` steps."""
     if result.status is ModeStatus.CANNOT_PAY:
         return JudgedMode(result, Decision.SKIP, result.reason, None)
+    if result.status is ModeStatus.THROTTLED:
+        return JudgedMode(result, Decision.TEST_CAREFULLY, result.reason, None)
     if result.status is not ModeStatus.MEASURED or result.speedup is None or spec is None:
         return JudgedMode(result, None, result.reason, None)
     starts = spec.plan.starts
@@ -196,6 +198,8 @@ def _decide_mode(
         return Decision.TEST_CAREFULLY, "it keeps recompiling"
     if lost_in_contention(result):
         return Decision.TEST_CAREFULLY, _CONTENTION
+    if result.mostly_throttled:
+        return Decision.TEST_CAREFULLY, "the GPU was throttled in most of the comparison"
     cautions = _cautions(result, preset, planned, break_even, gain, findings)
     return (Decision.ENABLE_WITH_CARE, cautions[0]) if cautions else (Decision.ENABLE, "")
 

@@ -107,6 +107,7 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "compiled_ms": result.compiled_ms,
         "eager_mean_ms": result.eager_mean_ms,
         "compiled_mean_ms": result.compiled_mean_ms,
+        "throttled_pairs": result.throttled_pairs,
         "headroom": asdict(result.headroom) if result.headroom is not None else None,
         "device_limited_speedup": result.device_times.ratio if result.device_times is not None else None,
         "latency_ms": {arm.value: _latency(result.latency.get(arm)) for arm in Arm},
