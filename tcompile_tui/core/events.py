@@ -166,7 +166,8 @@ class CompileStopped(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class GpuSample(Event):
-    """One NVML sample of the device under test; a field that the driver does not give is None."""
+    """One NVML sample of the device under test; a field that the driver does not give is None. `energy_j` is the
+    board's counter, read at `energy_read_s` (only differences of it mean anything), while an EnergyWindow is open."""
 
     kind: ClassVar[str] = "gpu_sample"
     utilisation_percent: float | None = None
@@ -180,6 +181,8 @@ class GpuSample(Event):
     other_pids: tuple[int, ...] | None = None
     other_memory_bytes: int | None = None
     other_utilisation_percent: float | None = None
+    energy_j: float | None = None
+    energy_read_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,6 +324,16 @@ class Block(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EnergyWindow(Event):
+    """One arm runs alone and without a pause: sent when that begins, and when it is over with what was run."""
+
+    kind: ClassVar[str] = "energy_window"
+    arm: Arm
+    steps: int | None = None
+    wall_ns: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class MemoryPeak(Event):
     """Peak memory of one arm in its own process: first step (with compile or set-up) apart from steady steps."""
 
@@ -393,7 +406,7 @@ class WorkerDone(Event):
 
 EVENT_TYPES: tuple[type[Event], ...] = (
     RunStarted, PhaseStarted, PhaseEnded, SteadyJudged, CompileStopped, GpuSample, HostSample, Notice, RunEnded,
-    ImportsDone, WorkerReady, ModelReady, ModelCompiled, Block, MemoryPeak, OutputsCompared,
+    ImportsDone, WorkerReady, ModelReady, ModelCompiled, Block, EnergyWindow, MemoryPeak, OutputsCompared,
     RandomOutputsCompared, StepsProfiled, MeasurementDone, WorkerFailed, WorkerDone,
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,

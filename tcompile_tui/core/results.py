@@ -13,6 +13,7 @@ from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_sta
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.course import Course, course_of
 from tcompile_tui.core.early_answer import planned_run
+from tcompile_tui.core.energy import StepEnergy, step_energy
 from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.headroom import DeviceTimes, Headroom, device_times, headroom
 from tcompile_tui.core.latency import Latency, latency
@@ -125,6 +126,7 @@ class ModeResult:
     throttled_pairs: int = 0
     kept_pairs: int = 0
     latency: Mapping[Arm, Latency] = field(default_factory=dict)
+    energy: StepEnergy | None = None
     headroom: Headroom | None = None
     device_times: DeviceTimes | None = None
 
@@ -194,6 +196,7 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         throttled_pairs=sum(process.throttled_pairs for process in warm),
         kept_pairs=sum(len(process.pairs) for process in warm),
         latency=_latencies(warm),
+        energy=step_energy(first_warm.energy) if first_warm is not None else None,
         headroom=headroom(_profile(first_warm, Arm.EAGER), eager_ms),
         device_times=device_times(_profile(first_warm, Arm.EAGER), _profile(first_warm, Arm.COMPILED)),
         wrapped=bool(cold and cold.compiled and cold.compiled.wrapped),

@@ -13,6 +13,7 @@ from statistics import median
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.compile_log import CompileLog
+from tcompile_tui.core.energy import EnergyLog
 from tcompile_tui.core.pairs import DISCARDED_AFTER_SWITCH, Pair, SpeedupInterval, make_pair, paired_interval
 from tcompile_tui.core.series import StepSeries
 from tcompile_tui.core.spec import Arm, Mode, Phase
@@ -71,6 +72,7 @@ class ProcessState:
     compiled: ev.ModelCompiled | None = None
     latencies_ns: dict[Arm, list[int]] = field(default_factory=dict)
     profiles: dict[Arm, ev.StepsProfiled] = field(default_factory=dict)
+    energy: EnergyLog = field(default_factory=EnergyLog)
     explained: ev.Explained | None = None
     compile_stopped: ev.CompileStopped | None = None
     artifacts_saved: ev.ArtifactsMoved | None = None
@@ -139,6 +141,12 @@ class RunState:
     def modes(self) -> tuple[Mode, ...]:
         return self.run.spec.modes if self.run is not None else ()
 
+    @property
+    def reads_energy(self) -> bool:
+        """Does an arm run alone now, so that the energy counter is to be read? May be asked from any thread."""
+        latest = list(self.processes.values())[-1:]  # a copy: another thread may add one meanwhile
+        return any(process.energy.open_arm is not None for process in latest)
+
     def process_of(self, phase: Phase, mode: Mode | None = None) -> ProcessState | None:
         """The latest process of a phase (and mode, for the compiled phases)."""
         found = self.processes_of(phase, mode)
@@ -193,10 +201,13 @@ class RunState:
         if process is not None:
             process.ended = event
             process.compile.open_stages.clear()
+            process.energy.open_arm = None
 
     @_apply.register
     def _gpu(self, event: ev.GpuSample) -> None:
         self.gpu.append(event)
+        if self.current is not None:
+            self.current.energy.take_sample(event)
         span = self.throttling.take(event)
         if span is not None:
             for process in self.processes.values():
@@ -275,6 +286,11 @@ class RunState:
     def _done(self, event: ev.MeasurementDone | ev.WorkerDone) -> None:
         if event.process in self.processes:
             self.processes[event.process].done = True
+
+    @_apply.register
+    def _energy_window(self, event: ev.EnergyWindow) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].energy.take_window(event)
 
     @_apply.register
     def _memory(self, event: ev.MemoryPeak) -> None:

@@ -37,7 +37,7 @@ class ThrottleLog:
         return self.spans_s[-1] if throttled or was_open else None
 
     def touches(self, begins_s: float, ends_s: float) -> bool:
-        """Does any of the spans share a moment with this one? The last one goes on until a sample says that it is over."""
+        """Does any of the spans share a moment with this one? The last one goes on until a sample ends it."""
         if self._open and ends_s >= self.spans_s[-1][0]:
             return True
         return any(overlap((begins_s, ends_s), span) for span in reversed(self.spans_s))

@@ -10,6 +10,7 @@ import msgspec
 
 from tcompile_tui.core.answer_time import first_answer_s
 from tcompile_tui.core.breakeven import BreakEven
+from tcompile_tui.core.energy import energy_figures
 from tcompile_tui.core.findings import Finding
 from tcompile_tui.core.gate import GateCheck, gated_exit_code
 from tcompile_tui.core.latency import Latency
@@ -108,6 +109,7 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "eager_mean_ms": result.eager_mean_ms,
         "compiled_mean_ms": result.compiled_mean_ms,
         "throttled_pairs": result.throttled_pairs,
+        "energy_j_per_step": energy_figures(result.energy),
         "headroom": asdict(result.headroom) if result.headroom is not None else None,
         "device_limited_speedup": result.device_times.ratio if result.device_times is not None else None,
         "latency_ms": {arm.value: _latency(result.latency.get(arm)) for arm in Arm},

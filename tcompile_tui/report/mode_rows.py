@@ -8,7 +8,7 @@ from typing import TypeAlias
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.results import ModeResult, planned_gain
 from tcompile_tui.core.spec import Arm
-from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, ratio, size
+from tcompile_tui.core.units import MISSING, count, duration, joules, milliseconds, percent, ratio, size
 from tcompile_tui.core.verdict import JudgedMode
 
 _HORIZONS = (("1 h", 3_600.0), ("24 h", 86_400.0), ("1 week", 604_800.0))
@@ -29,6 +29,8 @@ def mode_rows() -> Iterator[Row]:
     yield "  p99", lambda judged: _latency(judged, Arm.COMPILED, p99=True)
     yield "  eager p50", lambda judged: _latency(judged, Arm.EAGER, p99=False)
     yield "  eager p99", lambda judged: _latency(judged, Arm.EAGER, p99=True)
+    yield "energy a step", lambda judged: joules(judged.result.energy.compiled_j if judged.result.energy else None)
+    yield "  eager", lambda judged: joules(judged.result.energy.eager_j if judged.result.energy else None)
     yield "cold start", lambda judged: duration(judged.result.cold_start.total_s if judged.result.cold_start else None)
     yield "  break-even", lambda judged: _break_even(judged.result.break_even_cold)
     yield "  95 %", lambda judged: _break_even_range(judged.result.break_even_cold)

@@ -10,6 +10,7 @@ from pathlib import Path
 from tcompile_tui.core.answer_time import first_answer_s
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.compile_log import CompilePart
+from tcompile_tui.core.energy import StepEnergy
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.headroom import DeviceTimes, Headroom
 from tcompile_tui.core.literal import literal
@@ -18,7 +19,7 @@ from tcompile_tui.core.results import ModeResult, StepProof, planned_gain
 from tcompile_tui.core.spec import Arm
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.step_spec import step_text
-from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, plural, ratio, size
+from tcompile_tui.core.units import MISSING, count, duration, joules, milliseconds, percent, plural, ratio, size
 from tcompile_tui.core.verdict import JudgedMode, Verdict
 
 _MARKS = {Severity.BLOCKER: "!!", Severity.WARNING: "! ", Severity.ADVICE: "> ", Severity.NOTE: "- "}
@@ -71,6 +72,8 @@ def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
         yield "headroom", _headroom_text(result.headroom)
     if result.latency:
         yield "latency", _latency_text(result)
+    if result.energy is not None:
+        yield "energy", _energy_text(result.energy)
     yield "cold start", _start_text(result, cold=True)
     yield "warm start", _start_text(result, cold=False)
     yield "saves", _horizons(result)
@@ -99,6 +102,16 @@ def _device_text(times: DeviceTimes) -> str:
 def _headroom_text(found: Headroom) -> str:
     shares = f"the GPU waits {percent(found.idle_share)} of its step, {percent(found.fusible_share)} can be fused"
     return f"about {ratio(found.ratio)} at most here, by a profile of eager: {shares}"
+
+
+def _energy_text(found: StepEnergy) -> str:
+    """Of one step."""
+    share = found.saved_share
+    if share is None:
+        return f"{MISSING}: {found.reason}"
+    change = f"{percent(share)} less" if share >= 0 else f"{percent(-share)} more"
+    condition = "" if found.others_known else ", if nothing else used the GPU"
+    return f"{joules(found.eager_j)} eager, {joules(found.compiled_j)} compiled, {change} (to 5 %{condition})"
 
 
 def _latency_text(result: ModeResult) -> str:
