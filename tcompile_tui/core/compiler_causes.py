@@ -47,6 +47,20 @@ def _modes_without_result(state: RunState, results: Sequence[ModeResult]) -> Ite
             )
 
 
+def _start_outlasts_the_run(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    for result in results:
+        if result.status is ModeStatus.CANNOT_PAY:
+            yield Finding(
+                "start-outlasts-run",
+                Severity.ADVICE,
+                f"{result.mode.value}: its start alone outlasts the planned run, so its compile was stopped",
+                evidence=result.reason,
+                advice="for a speedup all the same, measure without --planned-steps and --planned-hours;"
+                " if the caches outlive the run, plan for that: --starts cold=0,warm=1",
+                mode=result.mode,
+            )
+
+
 def _advice_without_result(state: RunState, result: ModeResult) -> str:
     if result.status is ModeStatus.NOT_FINISHED:
         return "give it more time with --budget"
@@ -304,6 +318,6 @@ def _explained(state: RunState, results: Sequence[ModeResult]) -> Iterator[Findi
 
 
 RULES: tuple[Rule, ...] = (
-    _modes_without_result, _dropped_frames, _what_ran, _graph_breaks, _recompiles, _epoch, _cudagraphs, _guards,
-    _fallback_ops, _compiler_warnings, _wrapper, _explained,
+    _modes_without_result, _start_outlasts_the_run, _dropped_frames, _what_ran, _graph_breaks, _recompiles, _epoch,
+    _cudagraphs, _guards, _fallback_ops, _compiler_warnings, _wrapper, _explained,
 )  # fmt: skip

@@ -155,8 +155,19 @@ class SteadyJudged(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CompileStopped(Event):
+    """A compile was ended in its first step, because the start could not pay off in the planned run. `start_s`: what
+    it had cost beyond an eager start."""
+
+    kind: ClassVar[str] = "compile_stopped"
+    of_process: int
+    start_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class GpuSample(Event):
-    """One NVML sample of the device under test; a field that the driver does not give is None."""
+    """One NVML sample of the device under test; a field that the driver does not give is None. `energy_j` is the
+    board's counter, read at `energy_read_s` (only differences of it mean anything), while an EnergyWindow is open."""
 
     kind: ClassVar[str] = "gpu_sample"
     utilisation_percent: float | None = None
@@ -170,6 +181,8 @@ class GpuSample(Event):
     other_pids: tuple[int, ...] | None = None
     other_memory_bytes: int | None = None
     other_utilisation_percent: float | None = None
+    energy_j: float | None = None
+    energy_read_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,6 +324,16 @@ class Block(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EnergyWindow(Event):
+    """One arm runs alone and without a pause: sent when that begins, and when it is over with what was run."""
+
+    kind: ClassVar[str] = "energy_window"
+    arm: Arm
+    steps: int | None = None
+    wall_ns: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class MemoryPeak(Event):
     """Peak memory of one arm in its own process: first step (with compile or set-up) apart from steady steps."""
 
@@ -330,7 +353,8 @@ class StepsProfiled(Event):
     are the compile ids whose code ran, `program_calls` the calls of Inductor's programs (None before torch 2.9, which
     does not mark them). The device's side is None
     on CPU and where the profiler may not see the device: `kernels` that ran (`triton_kernels` among them),
-    `graph_launches` (replayed cudagraphs), `device_busy_ns`. `library_ns` is the time in matrix products,
+    `graph_launches` (replayed cudagraphs), `device_busy_ns`, and `fused_ns`, the longest kernel of each run of kernels
+    between two library calls, all of these together. `library_ns` is the time in matrix products,
     convolutions and attention, of the device or, on CPU, of the host. `wall_ns` includes the profiler's own cost.
     """
 
@@ -347,6 +371,7 @@ class StepsProfiled(Event):
     graph_launches: int | None = None
     device_busy_ns: int | None = None
     library_ns: int | None = None
+    fused_ns: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -380,8 +405,8 @@ class WorkerDone(Event):
 
 
 EVENT_TYPES: tuple[type[Event], ...] = (
-    RunStarted, PhaseStarted, PhaseEnded, SteadyJudged, GpuSample, HostSample, Notice, RunEnded,
-    ImportsDone, WorkerReady, ModelReady, ModelCompiled, Block, MemoryPeak, OutputsCompared,
+    RunStarted, PhaseStarted, PhaseEnded, SteadyJudged, CompileStopped, GpuSample, HostSample, Notice, RunEnded,
+    ImportsDone, WorkerReady, ModelReady, ModelCompiled, Block, EnergyWindow, MemoryPeak, OutputsCompared,
     RandomOutputsCompared, StepsProfiled, MeasurementDone, WorkerFailed, WorkerDone,
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,

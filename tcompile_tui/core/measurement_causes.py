@@ -13,11 +13,11 @@ from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.spec import Phase, Preset, SpecError
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.step_spec import USUAL_STEP
+from tcompile_tui.core.throttling import is_throttled
 from tcompile_tui.core.units import percent, plural, ratio, size
 
 _MIN_BIG_GPU_SMS = 68  # torch._inductor.utils.is_big_gpu
 _MEMORY_UP = 1.10
-_THROTTLES = ("thermal", "slowdown", "brake")
 _BUSY_OTHER_PERCENT = 2.0
 _HOST_MOVED = 1.15
 _TOLD_AGAIN = ("another-run", "compile-workers-hang", "caches-damaged", "record-incomplete")
@@ -106,9 +106,7 @@ def _host_speed(state: RunState, results: Sequence[ModeResult]) -> Iterator[Find
 
 def _gpu(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     samples = list(state.gpu)
-    throttled = [
-        s for s in samples if s.throttle_reasons and any(w in r for r in s.throttle_reasons for w in _THROTTLES)
-    ]
+    throttled = [sample for sample in samples if is_throttled(sample)]
     if throttled:
         yield Finding(
             "gpu-throttled",
@@ -117,6 +115,20 @@ def _gpu(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
             evidence=", ".join(sorted({reason for s in throttled for reason in s.throttle_reasons or ()})),
             advice="check cooling and power, then measure again",
         )
+    for result in results:
+        if result.throttled_pairs:
+            compared = result.throttled_pairs + result.kept_pairs
+            yield Finding(
+                "pairs-throttled",
+                Severity.WARNING,
+                f"{result.mode.value}: {result.throttled_pairs:,} of {plural(compared, 'pair')} left out,"
+                " because the GPU was throttled while they ran",
+                evidence="with more than half of them left out, the answer is at most TEST CAREFULLY"
+                if result.mostly_throttled
+                else "",
+                advice="check cooling and power, then measure again",
+                mode=result.mode,
+            )
     busy = [s.other_utilisation_percent for s in samples if s.other_utilisation_percent is not None]
     if busy and median(busy) > _BUSY_OTHER_PERCENT:
         yield Finding(

@@ -40,7 +40,8 @@ class Pair:
     """Neighbouring blocks of both arms. Medians (for the speedup) and means (for time spent) of one step in ns.
 
     `lost_share` is the part of the wall time in which the timing thread did not run, the larger of both blocks;
-    None where that says nothing (CUDA, where the host waits for the device).
+    None where that says nothing (CUDA, where the host waits for the device). `span_s` is when both blocks ran, in
+    seconds of the run.
     """
 
     eager_ns: float
@@ -48,6 +49,7 @@ class Pair:
     eager_mean_ns: float
     compiled_mean_ns: float
     lost_share: float | None = None
+    span_s: tuple[float, float] = (0.0, 0.0)
 
     @property
     def log_ratio(self) -> float:
@@ -55,7 +57,12 @@ class Pair:
         return math.log(self.eager_ns / self.compiled_ns)
 
 
-def make_pair(eager_steps_ns: Sequence[int], compiled_steps_ns: Sequence[int], lost_share: float | None = None) -> Pair:
+def make_pair(
+    eager_steps_ns: Sequence[int],
+    compiled_steps_ns: Sequence[int],
+    lost_share: float | None = None,
+    span_s: tuple[float, float] = (0.0, 0.0),
+) -> Pair:
     """Reduce the compared steps of two blocks; neither may be empty."""
     return Pair(
         eager_ns=max(1.0, float(median(eager_steps_ns))),
@@ -63,6 +70,7 @@ def make_pair(eager_steps_ns: Sequence[int], compiled_steps_ns: Sequence[int], l
         eager_mean_ns=max(1.0, fmean(eager_steps_ns)),
         compiled_mean_ns=max(1.0, fmean(compiled_steps_ns)),
         lost_share=lost_share,
+        span_s=span_s,
     )
 
 

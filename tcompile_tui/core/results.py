@@ -9,16 +9,21 @@ from statistics import fmean, median
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Accuracy, Agreement, judge
-from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, extra_cost_ns, start_cost
+from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, start_cost
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.course import Course, course_of
+from tcompile_tui.core.early_answer import planned_run
+from tcompile_tui.core.energy import StepEnergy, step_energy
 from tcompile_tui.core.failure_words import failure_text
+from tcompile_tui.core.headroom import DeviceTimes, Headroom, device_times, headroom
 from tcompile_tui.core.latency import Latency, latency
 from tcompile_tui.core.pairs import Pair, SpeedupInterval, TimeGain, drifted, paired_time_gain
 from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts
 from tcompile_tui.core.spread import MeanSpeedup, between_processes, mean_speedup, mean_time_gain
 from tcompile_tui.core.state import ArmSteps, ProcessState, RunState
-from tcompile_tui.core.steady import SKIPPED_AFTER_COMPILE, level_held
+from tcompile_tui.core.steady import level_held
+from tcompile_tui.core.units import duration, plural
+from tcompile_tui.core.warm_up import warmed_up, warmup_extra_ns
 
 # A pair is clean when the timing thread had the CPU nearly all of the time.
 _MAX_LOST_SHARE = 0.03
@@ -26,6 +31,8 @@ _MIN_CLEAN_SHARE = 0.5
 # An arm waits for the host when issuing its steps takes nearly all of their time, for the device when it does not.
 _HOST_BOUND_SHARE = 0.9
 _DEVICE_BOUND_SHARE = 0.7
+# The profile's ratio rests on few steps: a smaller distance from the interval is none.
+_SAME_RATIO = 1.05
 # More of an accepted window than this say nothing more, and a screen asks often.
 _JUDGED_STEPS = 512
 
@@ -38,6 +45,8 @@ class ModeStatus(str, enum.Enum):
     FAILED = "failed"
     NOT_FINISHED = "not finished"
     NOT_RUN = "not run"
+    THROTTLED = "could not be compared"  # the GPU was throttled in nearly all pairs
+    CANNOT_PAY = "cannot pay off"  # its compile was stopped when that was certain
 
 
 @dataclass(frozen=True)
@@ -114,7 +123,26 @@ class ModeResult:
     forward_compile_s: Mapping[CompilePart, float] = field(default_factory=dict)
     backward_compile_s: Mapping[CompilePart, float] = field(default_factory=dict)
     course: Course | None = None
+    throttled_pairs: int = 0
+    kept_pairs: int = 0
     latency: Mapping[Arm, Latency] = field(default_factory=dict)
+    energy: StepEnergy | None = None
+    headroom: Headroom | None = None
+    device_times: DeviceTimes | None = None
+
+    @property
+    def mostly_throttled(self) -> bool:
+        """Was more than half of what should be compared left out, because the GPU was throttled?"""
+        compared = self.kept_pairs + self.throttled_pairs
+        return bool(compared) and self.kept_pairs < _MIN_CLEAN_SHARE * compared
+
+    @property
+    def device_ratio_differs(self) -> bool:
+        """Does the GPU alone gain another factor than the step does on this host?"""
+        if self.device_times is None or self.speedup is None:
+            return False
+        found, lo, hi = self.device_times.ratio, self.speedup.lo, self.speedup.hi
+        return not lo / _SAME_RATIO <= found <= hi * _SAME_RATIO
 
 
 def mode_result(state: RunState, mode: Mode) -> ModeResult:
@@ -124,16 +152,17 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
     cold = next((process for process in colds if process.done), colds[-1] if colds else None)
     first_warm = warm[0] if warm else None
     eager = state.process_of(Phase.EAGER)
-    status, reason = _status(cold, warm)
+    status, reason = _stopped_early(state, cold) or _status(cold, warm)
     eager_arm = eager.arms.get(Arm.EAGER) if eager is not None else None
     cold_start = _start_cost([process for process in colds if process.done or process is cold], eager_arm)
     warm_start = _start_cost(warm[:1], eager_arm)  # later ones find what the first one left
     between = between_processes([_intervals(state.processes_of(Phase.WARM, each)) for each in state.modes])
     speedup = mean_speedup(_intervals(warm), between, len(state.modes))
+    eager_ms = _step_ms(warm, lambda pair: pair.eager_ns, median)
     compiled_mean_ms = _step_ms(warm, lambda pair: pair.compiled_mean_ns, fmean)
     gains = [gain for process in warm if (gain := paired_time_gain(process.pairs)) is not None]
     gain = mean_time_gain(gains, 1e6 * compiled_mean_ms, between) if compiled_mean_ms is not None else None
-    compile_log = cold.compile if cold is not None else None
+    compile_log = cold.compile if cold is not None and cold.compile_stopped is None else None
     training = bool(cold and cold.model and cold.model.training)
     lost = [pair.lost_share > _MAX_LOST_SHARE for p in warm for pair in p.pairs if pair.lost_share is not None]
     return ModeResult(
@@ -142,7 +171,7 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         reason=reason,
         speedup=speedup,
         gain=gain,
-        eager_ms=_step_ms(warm, lambda pair: pair.eager_ns, median),
+        eager_ms=eager_ms,
         compiled_ms=_step_ms(warm, lambda pair: pair.compiled_ns, median),
         eager_mean_ms=_step_ms(warm, lambda pair: pair.eager_mean_ns, fmean),
         compiled_mean_ms=compiled_mean_ms,
@@ -164,7 +193,12 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         warm_cache_misses=first_warm.compile.cache_count(ev.CacheOutcome.MISS) if first_warm is not None else None,
         host_dependence=_host_dependence(state, warm, speedup),
         course=_course(first_warm or cold),
+        throttled_pairs=sum(process.throttled_pairs for process in warm),
+        kept_pairs=sum(len(process.pairs) for process in warm),
         latency=_latencies(warm),
+        energy=step_energy(first_warm.energy) if first_warm is not None else None,
+        headroom=headroom(_profile(first_warm, Arm.EAGER), eager_ms),
+        device_times=device_times(_profile(first_warm, Arm.EAGER), _profile(first_warm, Arm.COMPILED)),
         wrapped=bool(cold and cold.compiled and cold.compiled.wrapped),
         proof=_proof(first_warm),
         cudagraph_recordings=compile_log.cudagraph_recordings if compile_log is not None else None,
@@ -234,7 +268,25 @@ def _status(cold: ProcessState | None, warm: Sequence[ProcessState]) -> tuple[Mo
         return ModeStatus.RAN_EAGER, _why_eager(cold)
     if measured:
         return ModeStatus.MEASURED, ""
+    throttled = sum(process.throttled_pairs for process in warm)
+    if throttled:
+        left = sum(len(process.pairs) for process in warm)
+        return ModeStatus.THROTTLED, f"the GPU was throttled in {plural(throttled, 'pair')}, and {left} are left"
     return ModeStatus.NOT_FINISHED, "stopped before eager and compiled steps could be compared"
+
+
+def _stopped_early(state: RunState, cold: ProcessState | None) -> tuple[ModeStatus, str] | None:
+    """None for a compile that was not stopped for the plan. Under another plan it says nothing."""
+    stopped = cold.compile_stopped if cold is not None else None
+    if stopped is None:
+        return None
+    planned = planned_run(state)
+    so_far = f"its start had cost {duration(stopped.start_s)} when it was stopped"
+    if planned is None or not planned.cannot_pay(stopped.start_s):
+        return ModeStatus.NOT_FINISHED, f"{so_far}, because it could not pay off in the run that was planned then"
+    starts = f" of {planned.cold_starts:,} such starts" if planned.cold_starts > 1 else ""
+    run = f"the whole planned run{starts} takes at most {duration(planned.eager_s)} in eager"
+    return ModeStatus.CANNOT_PAY, f"{so_far}, and {run}"
 
 
 def _why_eager(process: ProcessState) -> str:
@@ -252,10 +304,10 @@ def _why_eager(process: ProcessState) -> str:
 def _start_cost(processes: Iterable[ProcessState], eager: ArmSteps | None) -> StartCost | None:
     """Without an eager arm its extra cost cannot be taken off, and the figure is left out."""
     started = [process for process in processes if _start_is_known(process.arms.get(Arm.COMPILED))]
-    if not started or eager is None or not _warmed_up(eager):
+    if not started or eager is None or not warmed_up(eager):
         return None
     totals_s = [_start_s(process) for process in started]
-    eager_s = _warmup_extra_ns(eager) / 1e9
+    eager_s = warmup_extra_ns(eager) / 1e9
     return StartCost(
         total_s=max(0.0, fmean(totals_s)),
         extra=start_cost([total_s - eager_s for total_s in totals_s]),
@@ -265,11 +317,7 @@ def _start_cost(processes: Iterable[ProcessState], eager: ArmSteps | None) -> St
 
 
 def _start_is_known(arm: ArmSteps | None) -> bool:
-    return arm is not None and _warmed_up(arm) and not arm.start_was_suspended
-
-
-def _warmed_up(arm: ArmSteps | None) -> bool:
-    return arm is not None and arm.warmup_steps > 0
+    return arm is not None and warmed_up(arm) and not arm.start_was_suspended
 
 
 def compiled_start_s(process: ProcessState) -> float | None:
@@ -281,12 +329,16 @@ def compiled_start_s(process: ProcessState) -> float | None:
 def _start_s(process: ProcessState) -> float:
     imports_s = (process.imports.compiler_s or 0.0) if process.imports is not None else 0.0
     loading_s = process.artifacts_loaded.seconds if process.artifacts_loaded is not None else 0.0
-    compile_s = _warmup_extra_ns(process.arms[Arm.COMPILED]) / 1e9 - process.compile.logging_s
+    compile_s = warmup_extra_ns(process.arms[Arm.COMPILED]) / 1e9 - process.compile.logging_s
     return imports_s + loading_s + compile_s
 
 
+def _profile(process: ProcessState | None, arm: Arm) -> ev.StepsProfiled | None:
+    return process.profiles.get(arm) if process is not None else None
+
+
 def _proof(process: ProcessState | None) -> StepProof | None:
-    seen = process.profiles.get(Arm.COMPILED) if process is not None else None
+    seen = _profile(process, Arm.COMPILED)
     if seen is None or seen.steps == 0:
         return None
     return StepProof(
@@ -297,22 +349,6 @@ def _proof(process: ProcessState | None) -> StepProof | None:
         kernels=seen.kernels / seen.steps if seen.kernels is not None else None,
         graph_launches=seen.graph_launches / seen.steps if seen.graph_launches is not None else None,
     )
-
-
-def _warmup_extra_ns(arm: ArmSteps) -> float:
-    """Time above the arm's own steady level, from the first step to the steady state, and in later steps that compiled
-    for further shapes. Where no level was found, up to the last step that compiled: on a noisy machine the sum over
-    more steps would be noise."""
-    last_compile = max((i for i in arm.compiled_at if i < arm.warmup_steps), default=0)
-    until = last_compile + 1 + SKIPPED_AFTER_COMPILE
-    if arm.steadiness is ev.Steadiness.STEADY and arm.steady_from is not None:
-        until = max(until, arm.steady_from)
-    until = min(until, arm.warmup_steps)
-    steps = list(arm.series.slice(0, until))
-    later = arm.series.slice(until, arm.warmup_steps) or arm.series.slice(until) or steps[1:] or steps
-    if steps and arm.first_step_ns is not None:
-        steps[0] = arm.first_step_ns
-    return extra_cost_ns(steps, float(median(later))) + arm.later_compile_ns
 
 
 def _host_dependence(

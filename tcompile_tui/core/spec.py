@@ -317,7 +317,7 @@ class Job:
     lie in. `eager_peak_bytes` is None where it is not known, `reference_file` where the outputs in higher precision
     are kept, None in a run without them. `artifacts_from` is a file of torch's portable caches to load before the
     compile, `artifacts_to` where to write them after it. `target_first`: the target changes variables that torch
-    reads when it is imported, so it comes first.
+    reads when it is imported, so it comes first. `measure_energy`: each arm also runs alone for some seconds.
     """
 
     phase: Phase
@@ -339,6 +339,7 @@ class Job:
     reference_file: str | None = None
     artifacts_from: str | None = None
     artifacts_to: str | None = None
+    measure_energy: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,11 @@ from statistics import median
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.compile_log import CompileLog
+from tcompile_tui.core.energy import EnergyLog
 from tcompile_tui.core.pairs import DISCARDED_AFTER_SWITCH, Pair, SpeedupInterval, make_pair, paired_interval
 from tcompile_tui.core.series import StepSeries
 from tcompile_tui.core.spec import Arm, Mode, Phase
+from tcompile_tui.core.throttling import ThrottleLog, overlap
 
 _SAMPLES_KEPT = 1_200  # four minutes at five samples a second
 
@@ -70,12 +72,15 @@ class ProcessState:
     compiled: ev.ModelCompiled | None = None
     latencies_ns: dict[Arm, list[int]] = field(default_factory=dict)
     profiles: dict[Arm, ev.StepsProfiled] = field(default_factory=dict)
+    energy: EnergyLog = field(default_factory=EnergyLog)
     explained: ev.Explained | None = None
+    compile_stopped: ev.CompileStopped | None = None
     artifacts_saved: ev.ArtifactsMoved | None = None
     artifacts_loaded: ev.ArtifactsMoved | None = None
     compile: CompileLog = field(default_factory=CompileLog)
     pairs: list[Pair] = field(default_factory=list)
     pair_compiles: int = 0
+    throttled_pairs: int = 0
     _half_pair: ev.Block | None = None
     _interval: SpeedupInterval | None = None
     _interval_pairs: int = 0
@@ -94,6 +99,14 @@ class ProcessState:
     def arm(self, arm: Arm) -> ArmSteps:
         return self.arms.setdefault(arm, ArmSteps())
 
+    def leave_out(self, throttled_s: tuple[float, float]) -> None:
+        """Take away the pairs that ran in a span in which the GPU was throttled."""
+        clean = [pair for pair in self.pairs if not overlap(pair.span_s, throttled_s)]
+        if len(clean) < len(self.pairs):
+            self.throttled_pairs += len(self.pairs) - len(clean)
+            self.pairs[:] = clean
+            self._interval_pairs = -1
+
     @property
     def interval(self) -> SpeedupInterval | None:
         """The paired speedup so far; None below the smallest number of pairs that gives one."""
@@ -110,6 +123,7 @@ class RunState:
     run: ev.RunStarted | None = None
     ended: ev.RunEnded | None = None
     processes: dict[int, ProcessState] = field(default_factory=dict)
+    throttling: ThrottleLog = field(default_factory=ThrottleLog)
     gpu: deque[ev.GpuSample] = field(default_factory=lambda: deque(maxlen=_SAMPLES_KEPT))
     host: deque[ev.HostSample] = field(default_factory=lambda: deque(maxlen=_SAMPLES_KEPT))
     notices: list[ev.Notice] = field(default_factory=list)
@@ -126,6 +140,12 @@ class RunState:
     @property
     def modes(self) -> tuple[Mode, ...]:
         return self.run.spec.modes if self.run is not None else ()
+
+    @property
+    def reads_energy(self) -> bool:
+        """Does an arm run alone now, so that the energy counter is to be read? May be asked from any thread."""
+        latest = list(self.processes.values())[-1:]  # a copy: another thread may add one meanwhile
+        return any(process.energy.open_arm is not None for process in latest)
 
     def process_of(self, phase: Phase, mode: Mode | None = None) -> ProcessState | None:
         """The latest process of a phase (and mode, for the compiled phases)."""
@@ -181,10 +201,17 @@ class RunState:
         if process is not None:
             process.ended = event
             process.compile.open_stages.clear()
+            process.energy.open_arm = None
 
     @_apply.register
     def _gpu(self, event: ev.GpuSample) -> None:
         self.gpu.append(event)
+        if self.current is not None:
+            self.current.energy.take_sample(event)
+        span = self.throttling.take(event)
+        if span is not None:
+            for process in self.processes.values():
+                process.leave_out(span)
 
     @_apply.register
     def _host(self, event: ev.HostSample) -> None:
@@ -204,6 +231,12 @@ class RunState:
                 event.start_index,
                 event.bound,
             )
+
+    @_apply.register
+    def _compile_stopped(self, event: ev.CompileStopped) -> None:
+        process = self.processes.get(event.of_process)
+        if process is not None:
+            process.compile_stopped = event
 
     @_apply.register
     def _facts(self, event: ev.WorkerReady) -> None:
@@ -255,6 +288,11 @@ class RunState:
             self.processes[event.process].done = True
 
     @_apply.register
+    def _energy_window(self, event: ev.EnergyWindow) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].energy.take_window(event)
+
+    @_apply.register
     def _memory(self, event: ev.MemoryPeak) -> None:
         if event.process in self.processes:
             self.processes[event.process].memory[event.arm] = event
@@ -303,8 +341,8 @@ class RunState:
             self._pair_up(process, event)
 
     def _pair_up(self, process: ProcessState, event: ev.Block) -> None:
-        """Two blocks of one pair, in either order, make a pair. A pair in which the compiler worked or the process
-        was stopped is no pair."""
+        """Two blocks of one pair, in either order, make a pair. A pair in which the compiler worked, the process was
+        stopped or the GPU was throttled is no pair."""
         half, process._half_pair = process._half_pair, event
         if half is None or half.pair != event.pair or half.arm is event.arm:
             return
@@ -313,8 +351,17 @@ class RunState:
             return
         eager, compiled = (half, event) if half.arm is Arm.EAGER else (event, half)
         lost = [share for share in (lost_share(eager), lost_share(compiled)) if share is not None]
-        pair = make_pair(compared_steps(eager), compared_steps(compiled), max(lost, default=None))
+        span_s = (min(_begin_s(half), _begin_s(event)), max(half.t_s, event.t_s))
+        if self.throttling.touches(*span_s):
+            process.throttled_pairs += 1
+            return
+        pair = make_pair(compared_steps(eager), compared_steps(compiled), max(lost, default=None), span_s)
         process.pairs.append(pair)
+
+
+def _begin_s(block: ev.Block) -> float:
+    """When its first step began: it is sent when it is over."""
+    return block.t_s - block.wall_ns / 1e9
 
 
 def step_times(block: ev.Block) -> tuple[int, ...]:

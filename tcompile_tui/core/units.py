@@ -62,6 +62,16 @@ def size(number_of_bytes: float | None) -> str:
     return f"{_three_digits(value)} TiB"
 
 
+def joules(value: float | None) -> str:
+    """`0.82 mJ`, `12.3 J`."""
+    if value is None:
+        return MISSING
+    for unit, scale in (("J", 1.0), ("mJ", 1e-3)):
+        if value >= 0.9995 * scale:
+            return f"{_three_digits(value / scale)} {unit}"
+    return f"{_three_digits(1e6 * value)} uJ"
+
+
 def ratio(value: float | None) -> str:
     """A speedup: `1.71x`, `1.034x` near one, where the third digit counts."""
     if value is None:

@@ -151,6 +151,10 @@ def judge_mode(
     result: ModeResult, spec: RunSpec | None, planned: float | None, findings: Sequence[Finding]
 ) -> JudgedMode:
     """One mode's decision for a run of `planned` steps."""
+    if result.status is ModeStatus.CANNOT_PAY:
+        return JudgedMode(result, Decision.SKIP, result.reason, None)
+    if result.status is ModeStatus.THROTTLED:
+        return JudgedMode(result, Decision.TEST_CAREFULLY, result.reason, None)
     if result.status is not ModeStatus.MEASURED or result.speedup is None or spec is None:
         return JudgedMode(result, None, result.reason, None)
     starts = spec.plan.starts
@@ -194,6 +198,8 @@ def _decide_mode(
         return Decision.TEST_CAREFULLY, "it keeps recompiling"
     if lost_in_contention(result):
         return Decision.TEST_CAREFULLY, _CONTENTION
+    if result.mostly_throttled:
+        return Decision.TEST_CAREFULLY, "the GPU was throttled in most of the comparison"
     cautions = _cautions(result, preset, planned, break_even, gain, findings)
     return (Decision.ENABLE_WITH_CARE, cautions[0]) if cautions else (Decision.ENABLE, "")
 
@@ -269,6 +275,8 @@ def _headline(best: JudgedMode, planned: float | None, spec: RunSpec | None) -> 
     result, decision = best.result, best.decision
     plan = _plan_text(planned, result, spec)
     measured = f"{result.mode.value} runs at {speedup_text(result)} of eager speed"
+    if result.speedup is None:
+        return f"{result.mode.value} {result.status.value}: {best.reason}"
     if decision in (Decision.ENABLE, Decision.ENABLE_WITH_CARE) and best.planned_break_even is not None:
         steps = best.planned_break_even.steps or 0.0
         wall_s = steps * (result.eager_mean_ms or 0.0) / 1e3
@@ -369,6 +377,10 @@ def _undecided(state: RunState, results: Sequence[ModeResult]) -> _Outcome:
     if failed:
         text = "; ".join(f"{result.mode.value}: {result.reason}" for result in failed)
         return Decision.FAILED, text, ExitCode.FAILED
+    cut_short = next((p for p in state.processes.values() if p.compile_stopped is not None), None)
+    if cut_short is not None and state.current is None:
+        reason = next(result.reason for result in results if result.mode is cut_short.mode)
+        return Decision.STOPPED, f"nothing was measured that holds for this plan: {reason}", ExitCode.STOPPED
     if any(_was_stopped(process) for process in state.processes.values()) or state.current is not None:
         return Decision.STOPPED, "stopped before eager and compiled steps could be compared", ExitCode.STOPPED
     unfinished = next((result for result in results if result.status is ModeStatus.NOT_FINISHED), None)

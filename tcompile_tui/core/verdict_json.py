@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 
+from tcompile_tui.core.answer_time import first_answer_s
 from tcompile_tui.core.breakeven import BreakEven
+from tcompile_tui.core.energy import energy_figures
 from tcompile_tui.core.findings import Finding
 from tcompile_tui.core.gate import GateCheck, gated_exit_code
 from tcompile_tui.core.latency import Latency
@@ -46,7 +48,12 @@ def verdict_document(state: RunState, verdict: Verdict, checks: Sequence[GateChe
         "device": run.device_name if run is not None else None,
         "command": command_line(run.spec) if run is not None else None,
         "seconds": round(state.now_s, 3),
+        "first_answer_s": _rounded(first_answer_s(state, verdict)),
     }
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return round(seconds, 3) if seconds is not None else None
 
 
 def encode_verdict(document: dict[str, Any]) -> bytes:
@@ -101,6 +108,10 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "compiled_ms": result.compiled_ms,
         "eager_mean_ms": result.eager_mean_ms,
         "compiled_mean_ms": result.compiled_mean_ms,
+        "throttled_pairs": result.throttled_pairs,
+        "energy_j_per_step": energy_figures(result.energy),
+        "headroom": asdict(result.headroom) if result.headroom is not None else None,
+        "device_limited_speedup": result.device_times.ratio if result.device_times is not None else None,
         "latency_ms": {arm.value: _latency(result.latency.get(arm)) for arm in Arm},
         "cold_start_s": _start(result.cold_start),
         "warm_start_s": _start(result.warm_start),

@@ -23,7 +23,9 @@ class Device:
     uuid: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def reader(self, worker_pid: Callable[[], int | None]) -> Callable[[], list[Event]]:
+    def reader(
+        self, worker_pid: Callable[[], int | None], wants_energy: Callable[[], bool] = lambda: False
+    ) -> Callable[[], list[Event]]:
         """A function that reads GPU and host once, for a sampler's thread."""
         host = HostReader(worker_pid)
         gpu = GpuReader(self.uuid) if self.uuid is not None else None
@@ -32,7 +34,8 @@ class Device:
             samples: list[Event] = [host.read()]
             if gpu is not None:
                 root = worker_pid()
-                samples.append(gpu.read({root, *descendants_of(root)} if root is not None else set()))
+                pids = {root, *descendants_of(root)} if root is not None else set()
+                samples.append(gpu.read(pids, with_energy=wants_energy()))
             return samples
 
         return read

@@ -177,14 +177,16 @@ class GpuReader:
         self._workers: set[int] = set()
         self._shows_workers = False
 
-    def read(self, worker_pids: set[int]) -> GpuSample:
-        """One sample. All `worker_pids` given so far are ours: a dying worker stays listed for a moment."""
+    def read(self, worker_pids: set[int], with_energy: bool = False) -> GpuSample:
+        """One sample. All `worker_pids` given so far are ours: a dying worker stays listed for a moment. The energy
+        counter takes 4 ms to read on some drivers, the rest microseconds."""
         self._open()
         if self._device is None:
             return GpuSample()
         self._workers |= worker_pids
         used, total = _memory_bytes(self._nvml, self._device)
         other_pids, other_memory_bytes = self._others()
+        energy_j = self._energy_j() if with_energy else None
         return GpuSample(
             utilisation_percent=_utilisation_percent(self._nvml, self._device),
             memory_used_bytes=used,
@@ -197,6 +199,8 @@ class GpuReader:
             other_pids=other_pids,
             other_memory_bytes=other_memory_bytes,
             other_utilisation_percent=self._other_utilisation_percent(other_pids),
+            energy_j=energy_j,
+            energy_read_s=time.monotonic() if energy_j is not None else None,
         )
 
     def _open(self) -> None:
@@ -213,6 +217,13 @@ class GpuReader:
     def _board_figure(self, call: str, *arguments: int) -> float | None:
         value = None if self._board is None else _ask(self._nvml, call, self._board, *arguments)
         return None if value is None else float(value)
+
+    def _energy_j(self) -> float | None:
+        """Since the driver was loaded. None for a MIG instance, which is not counted by itself."""
+        if self._board is not self._device:
+            return None
+        millijoules = _ask(self._nvml, "nvmlDeviceGetTotalEnergyConsumption", self._device)
+        return None if millijoules is None else millijoules / 1000
 
     def _throttle_reasons(self) -> tuple[str, ...] | None:
         if self._board is None:

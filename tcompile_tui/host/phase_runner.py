@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from tcompile_tui.core import events as ev
+from tcompile_tui.core.early_answer import PlannedRun
 from tcompile_tui.core.pairs import LOOKS, enough
 from tcompile_tui.core.silence import idle_s, silent_s
 from tcompile_tui.core.spec import EVERY_LOOP, Arm, Job
@@ -31,17 +32,20 @@ _DRAIN_S = 3.0
 # The pump turns ten times a second: a gap this long means that this process itself did not run.
 _SUSPENDED_S = 5.0
 _LONG_SILENCE_S = 60.0
+# A compile works, or waits for a program that does.
+_IDLE_S = 2.0
 
 
 @dataclass(frozen=True)
 class PhaseLimits:
     """`limit_s` from the start of the process; at the limit the worker is asked to finish, `grace_s` later killed.
     `limit_is` says whose limit that is. After `hang_s` in which a compile neither says anything nor uses a CPU it is
-    ended."""
+    ended. A start that cannot pay off in the `planned` run is ended too."""
 
     limit_s: float
     limit_is: str = "the run's time budget"
     hang_s: float | None = None
+    planned: PlannedRun | None = None
     grace_s: float = _FINISH_GRACE_S
 
 
@@ -183,6 +187,20 @@ class PhaseRunner:
         elif self._hangs_in_a_compile():
             self.compile_hung = True
             self._kill(ev.Outcome.TIMED_OUT)
+        elif self._cannot_pay():
+            self._kill(ev.Outcome.STOPPED)
+
+    def _cannot_pay(self) -> bool:
+        """Is the answer certain in the middle of the compile? Time in which nothing ran is none that it cost."""
+        planned, state = self._limits.planned, self._recorder.state
+        process = state.processes[self._job.process]
+        if planned is None or self.suspended_s or idle_s(state, process) > _IDLE_S:
+            return False
+        start_s = planned.start_so_far_s(process, self._recorder.now_s())
+        if start_s is None or not planned.cannot_pay(start_s):
+            return False
+        self._recorder.record(ev.CompileStopped(of_process=self._job.process, start_s=start_s))
+        return True
 
     def _hangs_in_a_compile(self) -> bool:
         process = self._recorder.state.processes[self._job.process]
@@ -216,7 +234,8 @@ class PhaseRunner:
         if self._killed_because is ev.Outcome.TIMED_OUT:
             return ev.Outcome.TIMED_OUT, self._timed_out_text(process)
         if self._killed_because is ev.Outcome.STOPPED:
-            return ev.Outcome.STOPPED, "stopped on request"
+            early = process.compile_stopped is not None
+            return ev.Outcome.STOPPED, "it cannot pay off in the planned run" if early else "stopped on request"
         if process.failure is not None:
             return ev.Outcome.ERROR, ""
         if report is None or report.error is not None:

@@ -20,9 +20,11 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.chrome_trace import chrome_trace
 from tcompile_tui.core.compare_runs import ComparedRun
 from tcompile_tui.core.discover import Resolved, find_batch_file, resolve
+from tcompile_tui.core.early_answer import planned_run
+from tcompile_tui.core.energy import measures_energy
 from tcompile_tui.core.gate import NO_GATE, Gate, GateCheck, check_gate, gated_exit_code
 from tcompile_tui.core.outlook import further_process_matters
-from tcompile_tui.core.spec import Job, Mode, Phase, Preset, RunSpec
+from tcompile_tui.core.spec import Job, Mode, Phase, RunSpec
 from tcompile_tui.core.state import ProcessState, RunState
 from tcompile_tui.core.verdict import ExitCode, Verdict, decide, program_failed
 from tcompile_tui.core.verdict_json import encode_verdict, verdict_document
@@ -30,6 +32,7 @@ from tcompile_tui.host import machine, roots
 from tcompile_tui.host.archive import build_worker_archive
 from tcompile_tui.host.claims import DeviceClaim
 from tcompile_tui.host.devices import Device, choose_device
+from tcompile_tui.host.effort import EFFORTS
 from tcompile_tui.host.event_log import EventLog, read_events
 from tcompile_tui.host.interpreter import Interpreter, find_interpreter
 from tcompile_tui.host.phase_runner import PhaseLimits, PhaseRunner
@@ -91,27 +94,6 @@ class Finished:
         return gated_exit_code(self.verdict, self.checks)
 
 
-@dataclass(frozen=True)
-class _Effort:
-    """How long to measure, by preset. Warm-up and pairs in seconds of step time, for each arm and process; the
-    numbers of cold and warm processes of a mode. `always`: also where a further one could not change the decision."""
-
-    warmup_s: float
-    pairs_s: float
-    max_pairs: int
-    cold_processes: int = 1
-    warm_processes: int = 1
-    always: bool = False
-
-
-_EFFORTS = {
-    Preset.SMOKE: _Effort(warmup_s=1.0, pairs_s=4.0, max_pairs=10),
-    Preset.QUICK: _Effort(warmup_s=4.0, pairs_s=20.0, max_pairs=200),
-    Preset.STANDARD: _Effort(warmup_s=20.0, pairs_s=40.0, max_pairs=200, warm_processes=3),
-    Preset.THOROUGH: _Effort(
-        warmup_s=40.0, pairs_s=160.0, max_pairs=200, cold_processes=3, warm_processes=5, always=True
-    ),
-}
 # A process takes about as long as the one before it of its kind; one that would be cut off says nothing.
 _TIME_RESERVE = 1.3
 # No compile is this long without a record or any use of a CPU, in itself and in all that it starts.
@@ -194,7 +176,7 @@ class _Run:
         self._prepared = prepared
         self._request = prepared.request
         self._spec = replace(prepared.request.spec, device=prepared.device.kind)
-        self._effort = _EFFORTS[self._spec.preset]
+        self._effort = EFFORTS[self._spec.preset]
         self._folder = folder
         self._recorder = recorder
         self._stop = stop
@@ -277,7 +259,7 @@ class _Run:
 
     def _may_be_tried_again(self, cold: ProcessState, root: roots.PrivateRoot) -> bool:
         """Once, where the blame lies neither with the model nor with its compiler; says why, and what is changed."""
-        if self._stop.level is not Stop.NO or self._left_s() <= 0:
+        if self._stop.level is not Stop.NO or self._left_s() <= 0 or cold.compile_stopped is not None:
             return False
         if self._compile_hung and _COMPILE_THREADS not in self._changed_environment:
             self._changed_environment[_COMPILE_THREADS] = "1"
@@ -362,12 +344,15 @@ class _Run:
         self._processes += 1
         worker = self._starter.start(phase, self._environment(root))
         self._worker_pid = worker.pid
-        sampler = Sampler(self._prepared.device.reader(lambda: self._worker_pid))
+        sampler = Sampler(
+            self._prepared.device.reader(lambda: self._worker_pid, lambda: self._recorder.state.reads_energy)
+        )
         left_s = self._left_s()
         limits = PhaseLimits(
             limit_s=max(1.0, limit_s if limit_s is not None else left_s),
             limit_is="the rest of the run's time" if limit_s is None else "its share of the run's time",
             hang_s=_HANG_S if phase is Phase.COLD else None,
+            planned=planned_run(self._recorder.state) if phase is Phase.COLD and not self._request.gate else None,
         )
         runner = PhaseRunner(worker, self._job(phase, mode, root), limits, self._recorder, self._stop)
         try:
@@ -403,6 +388,9 @@ class _Run:
             eager_peak_bytes=peak.first_allocated_bytes if peak is not None else None,
             target_first=bool(self._target_first),
             reference_file=str(self._reference_file) if self._reference_file is not None else None,
+            measure_energy=measures_energy(
+                self._spec, phase, mode, len(self._recorder.state.processes_of(phase, mode))
+            ),
         )
 
     def _environment(self, root: roots.PrivateRoot) -> dict[str, str]:

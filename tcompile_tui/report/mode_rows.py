@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from tcompile_tui.core.breakeven import BreakEven
-from tcompile_tui.core.results import planned_gain
+from tcompile_tui.core.results import ModeResult, planned_gain
 from tcompile_tui.core.spec import Arm
-from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, ratio, size
+from tcompile_tui.core.units import MISSING, count, duration, joules, milliseconds, percent, ratio, size
 from tcompile_tui.core.verdict import JudgedMode
 
 _HORIZONS = (("1 h", 3_600.0), ("24 h", 86_400.0), ("1 week", 604_800.0))
@@ -23,10 +23,14 @@ def mode_rows() -> Iterator[Row]:
     yield "  95 %", _interval
     yield "eager step", lambda judged: _step_ms(judged.result.eager_ms)
     yield "compiled step", lambda judged: _step_ms(judged.result.compiled_ms)
+    yield "GPU alone", lambda judged: _gpu_alone(judged.result)
+    yield "headroom", lambda judged: _headroom(judged.result)
     yield "latency p50", lambda judged: _latency(judged, Arm.COMPILED, p99=False)
     yield "  p99", lambda judged: _latency(judged, Arm.COMPILED, p99=True)
     yield "  eager p50", lambda judged: _latency(judged, Arm.EAGER, p99=False)
     yield "  eager p99", lambda judged: _latency(judged, Arm.EAGER, p99=True)
+    yield "energy a step", lambda judged: joules(judged.result.energy.compiled_j if judged.result.energy else None)
+    yield "  eager", lambda judged: joules(judged.result.energy.eager_j if judged.result.energy else None)
     yield "cold start", lambda judged: duration(judged.result.cold_start.total_s if judged.result.cold_start else None)
     yield "  break-even", lambda judged: _break_even(judged.result.break_even_cold)
     yield "  95 %", lambda judged: _break_even_range(judged.result.break_even_cold)
@@ -71,6 +75,15 @@ def _break_even_range(found: BreakEven | None) -> str:
 
 def _step_ms(value_ms: float | None) -> str:
     return milliseconds(value_ms * 1e6 if value_ms is not None else None)
+
+
+def _gpu_alone(result: ModeResult) -> str:
+    return ratio(result.device_times.ratio) if result.device_times and result.device_ratio_differs else MISSING
+
+
+def _headroom(result: ModeResult) -> str:
+    """Of eager's profile."""
+    return f"about {ratio(result.headroom.ratio)} at most" if result.headroom is not None else MISSING
 
 
 def _latency(judged: JudgedMode, arm: Arm, p99: bool) -> str:

@@ -7,16 +7,19 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tcompile_tui.core.answer_time import first_answer_s
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.compile_log import CompilePart
+from tcompile_tui.core.energy import StepEnergy
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
+from tcompile_tui.core.headroom import DeviceTimes, Headroom
 from tcompile_tui.core.literal import literal
 from tcompile_tui.core.projections import HORIZONS_HOURS
 from tcompile_tui.core.results import ModeResult, StepProof, planned_gain
 from tcompile_tui.core.spec import Arm
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.step_spec import step_text
-from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, plural, size
+from tcompile_tui.core.units import MISSING, count, duration, joules, milliseconds, percent, plural, ratio, size
 from tcompile_tui.core.verdict import JudgedMode, Verdict
 
 _MARKS = {Severity.BLOCKER: "!!", Severity.WARNING: "! ", Severity.ADVICE: "> ", Severity.NOTE: "- "}
@@ -42,6 +45,9 @@ def verdict_text(state: RunState, verdict: Verdict, folder: Path | None = None, 
         step = step_text(state.run.spec.step, state.run.spec.amp)
         lines += _wrap(f"step: {step}", width, "") if step else []
         lines.append(f"torch {state.run.torch_version} on {state.run.device_name}, Python at {state.run.python}")
+    answered_s = first_answer_s(state, verdict)
+    if answered_s is not None:
+        lines.append(f"first safe answer after {duration(answered_s)}")
     if folder is not None:
         lines.append(f"run folder: {folder}")
     return literal("\n".join(lines)).rstrip() + "\n"
@@ -60,8 +66,14 @@ def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
     compiled = milliseconds(result.compiled_ms * 1e6 if result.compiled_ms is not None else None)
     pairs = f", {plural(result.speedup.pairs, 'pair')}" if result.speedup is not None else ""
     yield "speedup", f"{speedup_text(result)}: {eager} eager, {compiled} compiled{pairs}"
+    if result.device_times is not None and result.device_ratio_differs:
+        yield "GPU alone", _device_text(result.device_times)
+    if result.headroom is not None:
+        yield "headroom", _headroom_text(result.headroom)
     if result.latency:
         yield "latency", _latency_text(result)
+    if result.energy is not None:
+        yield "energy", _energy_text(result.energy)
     yield "cold start", _start_text(result, cold=True)
     yield "warm start", _start_text(result, cold=False)
     yield "saves", _horizons(result)
@@ -80,6 +92,26 @@ def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
     yield "outputs", agreement + detail
     eager_peak, compiled_peak = size(result.eager_peak_memory_bytes), size(result.peak_memory_bytes)
     yield "memory", f"{eager_peak} eager, {compiled_peak} compiled, at the peak"
+
+
+def _device_text(times: DeviceTimes) -> str:
+    eager, compiled = milliseconds(1e6 * times.eager_ms), milliseconds(1e6 * times.compiled_ms)
+    return f"{ratio(times.ratio)} in the time that it computes: {eager} eager, {compiled} compiled"
+
+
+def _headroom_text(found: Headroom) -> str:
+    shares = f"the GPU waits {percent(found.idle_share)} of its step, {percent(found.fusible_share)} can be fused"
+    return f"about {ratio(found.ratio)} at most here, by a profile of eager: {shares}"
+
+
+def _energy_text(found: StepEnergy) -> str:
+    """Of one step."""
+    share = found.saved_share
+    if share is None:
+        return f"{MISSING}: {found.reason}"
+    change = f"{percent(share)} less" if share >= 0 else f"{percent(-share)} more"
+    condition = "" if found.others_known else ", if nothing else used the GPU"
+    return f"{joules(found.eager_j)} eager, {joules(found.compiled_j)} compiled, {change} (to 5 %{condition})"
 
 
 def _latency_text(result: ModeResult) -> str:

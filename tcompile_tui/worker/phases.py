@@ -12,6 +12,7 @@ from . import compiler
 from .bench import Bench, Stage, open_device, prepare, second_copy, worker_facts
 from .channel import Channel
 from .checking import FirstState, check_accuracy, make_reference
+from .energy import run_for_energy
 from .imports import Imports
 from .inputs import Batch
 from .inspecting import inspect_model
@@ -140,6 +141,8 @@ def _run_warm(bench: Bench) -> Sequence[Loop]:
     run_pairs(bench, eager, compiled)
     if not bench.training and bench.job.spec.preset in (Preset.STANDARD, Preset.THOROUGH):
         run_latencies(bench, eager, compiled)
+    if bench.job.measure_energy:
+        run_for_energy(bench, (eager, compiled))
     return compiled, eager
 
 

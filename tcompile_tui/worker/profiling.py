@@ -93,7 +93,20 @@ def read_spans(spans: list[Span], arm: Arm, steps: int, wall_ns: int, on_gpu: bo
         graph_launches=sum(span.name in _GRAPH_LAUNCHES for span in host) if saw_device else None,
         device_busy_ns=covered_ns(kernels) if saw_device else None,
         library_ns=covered_ns(library) if saw_device or not on_gpu else None,
+        fused_ns=longest_between_ns(kernels) if saw_device else None,
     )
+
+
+def longest_between_ns(kernels: Iterable[Span]) -> int:
+    """The longest kernel of each run of kernels between two library kernels, summed: what these runs would take as one
+    kernel each, since a fused kernel reads and writes at least what its most expensive part does."""
+    total = longest = 0
+    for kernel in sorted(kernels, key=lambda span: span.start_ns):
+        if _LIBRARY_KERNEL.search(kernel.name):
+            total, longest = total + longest, 0
+        else:
+            longest = max(longest, kernel.end_ns - kernel.start_ns)
+    return total + longest
 
 
 def covered_ns(spans: Iterable[Span]) -> int:

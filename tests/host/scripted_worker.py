@@ -75,6 +75,7 @@ def misbehave(script: str, job: Job, channel: Channel) -> None:
         send_compile(channel)
         time.sleep(600)
     if script == "compile-busily":
+        channel.send(ev.ModelCompiled(wrapped=False))
         send_compile(channel)
         while True:
             pass

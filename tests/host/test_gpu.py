@@ -245,6 +245,23 @@ def test_a_full_sample(install: Install) -> None:
     )
 
 
+def test_the_energy_counter_is_read_only_when_it_is_wanted(install: Install) -> None:
+    fake = install(**board(), nvmlDeviceGetTotalEnergyConsumption=lambda handle: 7_500)
+    reader = GpuReader(FIRST)
+    assert reader.read(set()).energy_j is None
+    assert "nvmlDeviceGetTotalEnergyConsumption" not in fake.called
+    first, second = reader.read(set(), with_energy=True), reader.read(set(), with_energy=True)
+    assert first.energy_j == second.energy_j == 7.5
+    assert first.energy_read_s is not None and second.energy_read_s is not None
+    assert second.energy_read_s > first.energy_read_s
+
+
+def test_a_board_without_an_energy_counter_has_no_reading(install: Install) -> None:
+    install(**board())
+    sample = GpuReader(FIRST).read(set(), with_energy=True)
+    assert (sample.energy_j, sample.energy_read_s) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("refused", "field"),
     [
@@ -304,9 +321,11 @@ def test_a_mig_instance_takes_clocks_and_power_from_its_gpu(install: Install) ->
         "nvmlDeviceGetPowerUsage": lambda handle: 300_000 if handle == FIRST else refuse(),
         "nvmlDeviceGetUtilizationRates": refuse,
         "nvmlDeviceGetMemoryInfo": lambda handle: memory(3, 10) if handle == SLICE else refuse(),
+        "nvmlDeviceGetTotalEnergyConsumption": lambda handle: 7_500,
     }
     install(**answers)
-    sample = GpuReader(SLICE).read(set())
+    sample = GpuReader(SLICE).read(set(), with_energy=True)
+    assert sample.energy_j is None, "the counter is that of all instances"
     assert (sample.power_w, sample.memory_total_bytes, sample.utilisation_percent) == (300.0, 10, None)
 
 

@@ -189,3 +189,29 @@ def test_caches_are_private_and_removed(tmp_path: Path) -> None:
         for entry in sorted(Path(root).rglob("*"), reverse=True):
             entry.rmdir() if entry.is_dir() and not entry.is_symlink() else entry.unlink()
         Path(root).rmdir()
+
+
+def test_a_compile_that_cannot_pay_off_is_stopped_and_the_answer_is_skip(tmp_path: Path) -> None:
+    run = start_fake_run(
+        tmp_path, "compile-busily", "--planned-steps", "20", "--mode", "default", "--mode", "reduce-overhead"
+    )
+    status, out, err = run.finish()
+    assert status == 0, err
+    verdict = run.verdict
+    assert verdict["decision"] == "SKIP" and verdict["paste"] is None
+    assert {mode["status"] for mode in verdict["per_mode"].values()} == {"cannot pay off"}
+    assert [finding["id"] for finding in verdict["findings"]].count("start-outlasts-run") == 2
+    stopped = [event for event in run.events if isinstance(event, ev.CompileStopped)]
+    assert verdict["first_answer_s"] == pytest.approx(max(event.t_s for event in stopped), abs=0.001)
+    assert "first safe answer after" in out
+    assert processes_of(run) == []
+
+
+def test_a_gate_wants_its_figures_and_is_not_answered_early(tmp_path: Path) -> None:
+    run = start_fake_run(tmp_path, "compile-busily", "--planned-steps", "20", "--fail-on", "slower")
+    _wait_until(lambda: _compiling(run))
+    time.sleep(0.5)
+    run.process.send_signal(signal.SIGTERM)
+    status, _, err = run.finish()
+    assert not any(isinstance(event, ev.CompileStopped) for event in run.events), err
+    assert status == 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from tcompile_tui.core.spec import Arm
-from tcompile_tui.worker.profiling import Span, covered_ns, read_spans
+from tcompile_tui.worker.profiling import Span, covered_ns, longest_between_ns, read_spans
 
 _REGION = "Torch-Compiled Region: 0/0"
 
@@ -29,7 +29,7 @@ def test_a_step_with_a_replayed_cudagraph() -> None:
     seen = read_spans(spans, Arm.COMPILED, steps=1, wall_ns=200, on_gpu=True)
     assert (seen.lookups, seen.lookup_ns, seen.regions, seen.program_calls) == (1, 30, ("0/0",), 1)
     assert (seen.kernels, seen.triton_kernels, seen.graph_launches) == (3, 1, 1)
-    assert (seen.device_busy_ns, seen.library_ns) == (100, 60)
+    assert (seen.device_busy_ns, seen.library_ns, seen.fused_ns) == (100, 60, 40 + 10)
 
 
 def test_a_profiler_that_may_not_see_the_device_says_nothing_of_it() -> None:
@@ -42,6 +42,15 @@ def test_on_cpu_library_time_is_that_of_the_operators() -> None:
     spans = [_host("aten::linear", 0, 50), _host("aten::addmm", 10, 45), _host("aten::relu", 50, 60)]
     seen = read_spans(spans, Arm.EAGER, steps=1, wall_ns=100, on_gpu=False)
     assert (seen.library_ns, seen.kernels, seen.device_busy_ns) == (35, None, None)
+
+
+def test_kernels_between_library_calls_become_one_as_long_as_their_longest() -> None:
+    kernels = [
+        _device("add", 0, 5), _device("mul", 5, 12), _device("ampere_sgemm_64x64", 20, 40), _device("relu", 41, 44),
+        _device("cutlass_conv", 50, 60), _device("layer_norm", 60, 61),
+    ]  # fmt: skip
+    assert longest_between_ns(reversed(kernels)) == 7 + 3 + 1
+    assert longest_between_ns([]) == 0
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20))))
