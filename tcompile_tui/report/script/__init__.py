@@ -15,8 +15,8 @@ from tcompile_tui.report.script.model import model_piece
 from tcompile_tui.report.script.step import steps_piece
 
 _IMPORTS = (
-    "copy", "dataclasses", "importlib", "importlib.util", "inspect", "json", "math", "os", "random", "shutil",
-    "statistics", "subprocess", "sys", "tempfile", "time", "typing",
+    "copy", "dataclasses", "importlib", "importlib.util", "inspect", "json", "math", "os", "random", "resource",
+    "shutil", "statistics", "subprocess", "sys", "tempfile", "time", "typing",
 )  # fmt: skip
 
 

@@ -116,6 +116,14 @@ def compare(eager_s, compiled_s):
     return ratios, statistics.median(levels[eager]), statistics.median(levels[compiled]), lost
 
 
+def faults(steps=8):
+    """Pages that an eager step gets from the system. glibc may give a step's memory back at its end, or not: that
+    differs from process to process, and makes a memory-bound step up to three times as long."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    time_steps(eager, 0, steps)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / steps
+
+
 def differences(eager_ms, lost):
     """What is not as in the run, and moves these figures."""
     if torch.__version__ != RUN["torch"]:
@@ -129,6 +137,10 @@ def differences(eager_ms, lost):
         yield f"other work kept this one from the CPU for {{100 * lost:.0f}} % of the time: measure on an idle machine"
     if RUN["disturbed"]:
         yield "other work disturbed the run"
+    pages = faults() if DEVICE.type == "cpu" else 0
+    if pages > 500:
+        yield f"each eager step takes {{pages:.0f}} pages of memory from the system and gives them back, which another"
+        yield "  process may not; it does not with MALLOC_TRIM_THRESHOLD_=4000000000 MALLOC_MMAP_THRESHOLD_=4000000000"
     if RUN["eager_ms"] and not 0.9 < eager_ms / RUN["eager_ms"] < 1.1:
         yield f"an eager step takes {{eager_ms / RUN['eager_ms']:.2f}} times what it took in the run"
 
@@ -151,7 +163,7 @@ def main():
         met = low <= RUN["speedup"][1] and RUN["speedup"][0] <= high
         print(f"the run found {found}: the intervals {{'overlap' if met else 'do not overlap'}}")
     for difference in differences(eager_ms, lost):
-        print(f"- {{difference}}")
+        print(difference if difference.startswith("  ") else f"- {{difference}}")
     if COLD_START:
         shutil.rmtree(caches, ignore_errors=True)
 
