@@ -82,6 +82,7 @@ _TRITON_KEY = r"(?:[A-Z2-7]{52}|[0-9a-f]{64}|(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])(?=
 _LEFTOVERS = rf"(?P<LEFTOVERS>{re.escape(ASIDE_PREFIX)}[0-9a-f]{{8}}-\d+)"
 _HEADER_FILES = rf"c{_HASH}\.h(?:\.gch)?"
 _LOCK_FILES = rf"{_HASH}\.lock"
+_OF_ONE = "(?:[0-9a-f]{8}/)?"  # headers of one interpreter and its torch
 
 _ENTRIES = {
     Family.INDUCTOR: re.compile(
@@ -103,7 +104,7 @@ _ENTRIES = {
     Family.KERNELS: re.compile(rf"(?P<KERNELS>[^/]+_arch[^/]+_nvrtc\d+\.\d+_(?:sass|ptx)_\d+_\d+)|{_LEFTOVERS}"),
     Family.HEADERS: re.compile(rf"(?P<HEADERS>{_HEADER_FILES}|locks/{_LOCK_FILES})|{_LEFTOVERS}"),
     Family.PRIVATE: re.compile(
-        rf"(?P<KEPT>[0-9a-f]{{8}})|(?P<HEADERS>headers/(?:{_HEADER_FILES}|locks/{_LOCK_FILES}))|{_LEFTOVERS}"
+        rf"(?P<KEPT>[0-9a-f]{{8}})|(?P<HEADERS>headers/{_OF_ONE}(?:{_HEADER_FILES}|locks/{_LOCK_FILES}))|{_LEFTOVERS}"
     ),
     Family.RUNS: re.compile(rf"(?P<RUNS>[^/.][^/]*)|{_LEFTOVERS}"),
 }
@@ -117,7 +118,7 @@ _FOLDERS = {
     Family.TRITON: _NOWHERE,
     Family.KERNELS: _NOWHERE,
     Family.HEADERS: re.compile("locks"),
-    Family.PRIVATE: re.compile("headers(?:/locks)?"),
+    Family.PRIVATE: re.compile("headers(?:/[0-9a-f]{8})?(?:/locks)?"),
     Family.RUNS: _NOWHERE,
 }
 

@@ -44,16 +44,18 @@ class Starts:
         self._recorder = Recorder(self._log, on_change)
         self._archive = build_worker_archive(self.folder / "worker.zip")
         self._processes = 0
+        interpreter = prepared.interpreter
+        self._headers = roots.interpreter_key(interpreter.executable, interpreter.torch_version)
 
     def measure(self, artifacts_from: Path | None = None, artifacts_to: Path | None = None) -> ProcessState:
         """One start. Raises OSError; what goes wrong in the process is in what is returned."""
-        if self._spec.device == "cpu" and not roots.headers_exist():
+        if self._spec.device == "cpu" and not roots.headers_exist(self._headers):
             self._run(Phase.PREFLIGHT, None, None)  # builds the C++ headers, which are part of no start
         return self._run(Phase.COLD, artifacts_from, artifacts_to)
 
     def _run(self, phase: Phase, artifacts_from: Path | None, artifacts_to: Path | None) -> ProcessState:
         self._processes += 1
-        root = roots.create_root()
+        root = roots.create_root(interpreter=self._headers)
         try:
             worker = Worker(self._start(root), self._output.write)
             job = self._job(phase, root, artifacts_from, artifacts_to)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
 import os
 import re
 import secrets
@@ -66,9 +67,9 @@ def base_folder() -> Path:
     raise OSError("no writable temporary folder: /tmp, /var/tmp and $TMPDIR are all read-only")
 
 
-def create_root(share_headers: bool = True) -> PrivateRoot:
+def create_root(share_headers: bool = True, interpreter: str = "") -> PrivateRoot:
     """A new root, mode 0700. With `share_headers` the C++ headers that torch precompiles once per machine (20 s,
-    150 MB, CPU code only) come from a folder that all runs share. Raises OSError."""
+    150 MB, CPU code only) come from a folder that all runs of `interpreter_key` share. Raises OSError."""
     base = base_folder()
     _make_private(base)
     root = PrivateRoot(base / secrets.token_hex(4))
@@ -78,20 +79,27 @@ def create_root(share_headers: bool = True) -> PrivateRoot:
     if share_headers:
         own = root.path / "tmp" / f"torchinductor_{_user_name()}"
         own.mkdir(mode=0o700)
-        shared = headers_folder()
+        shared = headers_folder(interpreter)
         shared.mkdir(parents=True, exist_ok=True, mode=0o700)
         (own / "precompiled_headers").symlink_to(shared, target_is_directory=True)
     return root
 
 
-def headers_folder() -> Path:
-    """Where the shared precompiled headers lie."""
+def headers_folder(interpreter: str = "") -> Path:
+    """Where the shared precompiled headers of an `interpreter_key` lie: $TCOMPILE_TUI_HEADERS_DIR for all of them."""
     moved = os.environ.get(HEADERS_VARIABLE)
-    return Path(moved) if moved else base_folder() / "headers"
+    return Path(moved) if moved else base_folder() / "headers" / interpreter
 
 
-def headers_exist() -> bool:
-    return any(headers_folder().glob("**/*.gch"))
+def headers_exist(interpreter: str) -> bool:
+    return any(headers_folder(interpreter).glob("*.gch"))
+
+
+def interpreter_key(executable: str, torch_version: str | None) -> str:
+    """8 hex digits for what headers are precompiled for: those of another torch or compiler serve no one else, and
+    a cold start would pay for its own."""
+    what = (executable, str(torch_version), os.environ.get("CXX", ""))
+    return hashlib.sha256("\0".join(what).encode(errors="surrogateescape")).hexdigest()[:8]
 
 
 def remove_leftovers() -> int:

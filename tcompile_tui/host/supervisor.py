@@ -188,6 +188,7 @@ class _Run:
         self._mode_roots: dict[Mode, roots.PrivateRoot] = {}
         self._reference_file: Path | None = None
         self._processes = 0
+        self._headers = roots.interpreter_key(prepared.interpreter.executable, prepared.interpreter.torch_version)
         self._worker_pid: int | None = None
         self._compile_hung = False
         self._changed_environment: dict[str, str] = {}
@@ -300,8 +301,8 @@ class _Run:
             root.remove()
 
     def _headers_must_be_built(self) -> bool:
-        """The first compile of CPU code on a machine precompiles headers: no mode should pay for that."""
-        return self._spec.device == "cpu" and not self._request.cold_headers and not roots.headers_exist()
+        """A torch's first compile of CPU code on a machine precompiles headers: no mode should pay for that."""
+        return self._spec.device == "cpu" and not self._request.cold_headers and not roots.headers_exist(self._headers)
 
     def _run_preflight(self) -> ProcessState:
         root = self._new_root()
@@ -411,7 +412,7 @@ class _Run:
         return {"TORCH_TRACE": str(self._request.keep_trace / f"process-{self._processes}")}
 
     def _new_root(self) -> roots.PrivateRoot:
-        root = roots.create_root(share_headers=not self._request.cold_headers)
+        root = roots.create_root(share_headers=not self._request.cold_headers, interpreter=self._headers)
         self._roots.append(root)
         return root
 

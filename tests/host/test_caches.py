@@ -281,7 +281,7 @@ def test_a_private_root_is_known_by_its_owner(tmp_path: Path) -> None:
 def test_headers_that_living_runs_share_have_users(tmp_path: Path) -> None:
     _private_root(tmp_path, "00000001", DEAD)
     _private_root(tmp_path, "00000002", ProcessId.own())
-    add_file(tmp_path / "headers" / f"c{base32(1)[1:]}.h.gch")
+    add_file(tmp_path / "headers" / "0123abcd" / f"c{base32(1)[1:]}.h.gch")
     (report,) = survey([Place(tmp_path, Family.PRIVATE, "")])
     headers = [entry for entry in report.contents.entries if entry.kind is CacheKind.HEADERS]
     assert [user.pid for user in report.users_of(headers)] == [os.getpid()]

@@ -92,7 +92,7 @@ def test_every_kind_of_run_makes_valid_python(kind: str, tmp_path: Path) -> None
     ("kind", "words"),
     [
         ("cuda", ['model.compile(mode="reduce-overhead")', "cudagraph_mark_step_begin()", "torch.cuda.Event"]),
-        ("inputs", ['{"scale": torch.randn((4,), dtype=torch.float32)}', "DEVICE, torch.bfloat16)"]),
+        ("inputs", ["{'scale': torch.randn((4,), dtype=torch.float32)}", "DEVICE, torch.bfloat16)"]),
         ("wrapped", ['compiled_model = torch.compile(model, mode="max-autotune")']),
         ("training", ["loss_of = module.loss", "AdamW(", "optimizer.step()", ".train(True)"]),
         ("accumulate", ["range(index * 4, (index + 1) * 4)", "(loss / 4).backward()"]),
@@ -145,10 +145,12 @@ def test_it_runs(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    cold, levels, speedup, found = done.stdout.splitlines()
-    assert cold.startswith("cold start ") and found.startswith("the run found 1.8")
+    cold, run_s_cold, levels, speedup, found, *differences = done.stdout.splitlines()
+    assert cold.startswith("cold start ") and run_s_cold.startswith("the run found ")
     assert re.fullmatch(r"eager [0-9.]+ ms, compiled [0-9.]+ ms a step", levels), levels
-    assert re.fullmatch(r"speedup [0-9.]+x, standard error [0-9.]+ %, 6 pairs, one process", speedup), speedup
+    assert re.fullmatch(r"speedup [0-9.]+x \([0-9.]+x to [0-9.]+x\), 6 pairs, one process", speedup), speedup
+    assert re.fullmatch(r"the run found 1\.8.*: the intervals (overlap|do not overlap)", found), found
+    assert any("the run had 2." in line for line in differences), "another torch than that of the run is named"
 
 
 def test_a_module_is_imported_by_its_name(tmp_path: Path) -> None:
