@@ -15,6 +15,7 @@ import msgspec
 from tcompile_tui.core.inspect_json import InspectDocument, decode_inspection
 from tcompile_tui.core.inspection import Check, InputSource
 from tcompile_tui.ui.setup_form import InputRow
+from tcompile_tui.ui.setup_sizes import inputs_giver
 
 
 class InspectError(Exception):
@@ -76,7 +77,7 @@ def answer_for(document: InspectDocument, rows: Sequence[InputRow], written: Map
         return Answer(but or f"proposed, {checked}: enter takes it", proposals)
     if document.inputs is not None and document.inputs.source is InputSource.FILE and document.problem is None:
         given = ", ".join(map(str, document.inputs.arguments))
-        return Answer(f"from example_inputs(): {given}; {checked}", {})
+        return Answer(f"from {inputs_giver(document.target)}: {given}; {checked}", {})
     return Answer(document.problem or "no inputs were found", {}, failed=True)
 
 

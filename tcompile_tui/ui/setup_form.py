@@ -13,6 +13,7 @@ from tcompile_tui.config import Config
 from tcompile_tui.core.candidates import Candidate, FileHooks, Parameter
 from tcompile_tui.core.spec import (
     Argument,
+    Dim,
     InputSpec,
     Mode,
     Plan,
@@ -21,7 +22,6 @@ from tcompile_tui.core.spec import (
     SpecError,
     Target,
     Task,
-    check_sizes,
     command_line,
     order_modes,
     parse_arguments,
@@ -29,6 +29,14 @@ from tcompile_tui.core.spec import (
     parse_target,
 )
 from tcompile_tui.core.step_spec import USUAL_STEP, StepSpec, check_step, parse_step, split_step
+from tcompile_tui.ui.setup_sizes import (
+    SIZES,
+    check_sizes_of,
+    read_batch,
+    read_sizes,
+    see_unused_sizes,
+    size_names,
+)
 
 TARGET = "target"
 ARGUMENTS = "arguments"
@@ -49,7 +57,7 @@ class PlanUnit(str, enum.Enum):
 class FormValues:
     """The form as it stands, texts as written. `inputs` are pairs of parameter name and text. `task` None means:
     as the file says. `arguments` are the constructor's, separated by spaces; `step` holds options as on the command
-    line. An empty `plan` is the assumed one."""
+    line; `sizes` those of named dimensions, `batch` a file in place of `inputs`. An empty `plan` is the assumed one."""
 
     target: str = ""
     inputs: tuple[tuple[str, str], ...] = ()
@@ -63,6 +71,8 @@ class FormValues:
     plan_unit: PlanUnit = PlanUnit.HOURS
     preset: Preset = Preset.STANDARD
     arguments: str = ""
+    sizes: str = ""
+    batch: str = ""
 
 
 def form_defaults(config: Config) -> FormValues:
@@ -95,11 +105,12 @@ class InputRow:
 @dataclass(frozen=True)
 class Checked:
     """`errors` are wrong as written, `missing` must still be filled in; both by field. `spec` is what can be
-    understood, None without a target."""
+    understood, None without a target. `takes_sizes`: sizes with a name mean something here."""
 
     spec: RunSpec | None
     errors: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
+    takes_sizes: bool = False
 
     @property
     def can_run(self) -> bool:
@@ -156,14 +167,19 @@ def check(
     missing: dict[str, str] = {}
     target = _read_target(values.target, errors, missing)
     arguments = _read_arguments(values, parameters, errors, missing)
-    inputs = _read_inputs(values, rows, errors)
-    _see_what_is_missing(values, rows, hooks, errors, missing)
+    dims = read_sizes(values.sizes, errors)
+    named, inputs = _read_inputs(values, rows, dims, errors)
+    batch = read_batch(values.batch, bool(inputs), bool(dims), errors)
+    if batch is None:
+        see_unused_sizes(dims, inputs, target, errors)
+        _see_what_is_missing(values, rows, hooks, errors, missing)
     step = _read_step(values, hooks, errors)
     plan = _read_plan(values, errors)
     if not values.modes:
         errors[MODES] = "choose at least one mode"
     if target is None:
         return Checked(None, errors, missing)
+    takes_sizes = named or bool(values.sizes) or target.source is not None
     spec = RunSpec(
         target=target,
         inputs=inputs,
@@ -177,8 +193,10 @@ def check(
         budget_s=values.preset.budget_s,
         step=step,
         arguments=arguments,
+        dims=dims if SIZES not in errors else (),
+        inputs_from=batch,
     )
-    return Checked(spec, errors, missing)
+    return Checked(spec, errors, missing, takes_sizes)
 
 
 def _is_option(parameter: Parameter) -> bool:
@@ -218,20 +236,25 @@ def _read_arguments(
     return arguments
 
 
-def _read_inputs(values: FormValues, rows: tuple[InputRow, ...], errors: dict[str, str]) -> tuple[InputSpec, ...]:
-    """The inputs that can be read, row by row; together they must fit each other too."""
+def _read_inputs(
+    values: FormValues, rows: tuple[InputRow, ...], dims: Sequence[Dim], errors: dict[str, str]
+) -> tuple[bool, tuple[InputSpec, ...]]:
+    """Does a size have a name? And the inputs that can be read, row by row; together they must fit each other too."""
     written = dict(values.inputs)
     good: list[str] = []
+    named = False
     for row in rows:
         text = written.get(row.name, "").strip()
         texts = [f"{row.name}={text}"] if row.name and text else _split_free(text)
         try:
-            check_sizes(parse_inputs([*good, *texts]), ())
+            read = parse_inputs([*good, *texts])
+            named = named or bool(size_names(read))
+            check_sizes_of(read, dims)
         except SpecError as error:
             errors[row.key] = _shortened(str(error), row, text)
         else:
             good += texts
-    return parse_inputs(good)
+    return named, parse_inputs(good)
 
 
 def _split_free(text: str) -> list[str]:
@@ -243,7 +266,7 @@ def _shortened(message: str, row: InputRow, text: str) -> str:
     quoted = f"'{row.name}={text}'"
     if message.startswith(f"cannot read the input {quoted}"):
         return f"write it as {row.example}"
-    return message.replace(f" in {quoted}", "")
+    return message.replace(f" in {quoted}", "").replace("add --dim", "in Sizes")
 
 
 def _see_what_is_missing(

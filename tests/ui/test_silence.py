@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,14 @@ async def test_the_program_at_work_is_named(tmp_path: Path, size: tuple[int, int
     async with shown(StubFeed(tmp_path, BEGUN), path=tmp_path, size=size) as screen:
         text = await screen.go_to(60.0)
         assert "no progress for 57 s in g++" in text
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_what_a_stage_works_on_is_named_and_literal(tmp_path: Path, size: tuple[int, int]) -> None:
+    autotune = ev.CompileSpan(
+        t_s=4.0, process=1, begins=True, stage=ev.CompileStage.AUTOTUNE, stage_name="autotune", compile_id="0/0",
+        detail="mm\x1b[1m [64,64]",
+    )  # fmt: skip
+    async with shown(StubFeed(tmp_path, [*BEGUN[:2], autotune]), path=tmp_path, size=size) as screen:
+        text = await screen.go_to(6.0)
+        assert re.search(r"autotun\w*  mm.* \[64,64\] +[\d.]+ s", text) and "\x1b" not in text, text

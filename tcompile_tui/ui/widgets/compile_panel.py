@@ -100,6 +100,8 @@ class CompilePanel(LivePanel):
             innermost = level == len(groups) - 1
             group, text = self._chain(group, width - 2 * (depth + level) - _SECONDS_WIDTH)
             since_s = group[-1 if innermost else 0].since_s
+            if group[-1].detail:
+                text += f"  {one_line(group[-1].detail, self.ascii_only)}"
             lines.append(self._branch(depth + level, text, ticking(now_s - since_s), width, innermost))
         return lines
 

@@ -54,9 +54,9 @@ class InputRows(Vertical):
         """One for each of `rows`."""
         return self._fields
 
-    def show(self, rows: tuple[InputRow, ...], texts: Mapping[str, str], from_file: bool) -> None:
-        """`from_file`: the file gives the inputs itself, and what is written here stands in for them."""
-        self._usual, self._proposals = _source_of(rows, from_file), {}
+    def show(self, rows: tuple[InputRow, ...], texts: Mapping[str, str], giver: str | None) -> None:
+        """`giver` gives the inputs by itself, and what is written here stands in for them."""
+        self._usual, self._proposals = _source_of(rows, giver), {}
         self.say("")
         for field in self._fields:
             field.remove()
@@ -113,9 +113,9 @@ class InputRows(Vertical):
         return Field(row.key, label, line, classes="-sub")
 
 
-def _source_of(rows: tuple[InputRow, ...], from_file: bool) -> str:
-    if from_file:
-        return "from example_inputs(), or write" if rows else "from example_inputs()"
+def _source_of(rows: tuple[InputRow, ...], giver: str | None) -> str:
+    if giver is not None:
+        return f"from {giver}, or write" if rows else f"from {giver}"
     if not rows:
         return _NOT_KNOWN
     return "as forward takes them:" if rows[0].name else "name=dtype[shape], separated by spaces"

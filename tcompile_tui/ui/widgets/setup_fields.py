@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -29,6 +29,7 @@ from tcompile_tui.ui.setup_form import (
     check,
     input_rows,
 )
+from tcompile_tui.ui.setup_sizes import BATCH, SIZES, inputs_giver
 from tcompile_tui.ui.target_facts import TargetFacts, call_text, origin_text
 from tcompile_tui.ui.widgets import setup_choices as offered
 from tcompile_tui.ui.widgets.choices import Choices, Option
@@ -58,6 +59,8 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
     SetupFields #models.-shown {{ display: block; }}
     SetupFields #arguments {{ display: none; }}
     SetupFields #arguments.-shown {{ display: block; }}
+    SetupFields #sizes {{ display: none; }}
+    SetupFields #sizes.-shown {{ display: block; }}
     .-tall SetupFields .-first {{ margin-top: 1; }}
     """
 
@@ -95,6 +98,8 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
             ARGUMENTS, "Args", Input(placeholder="name=value ...", id="arguments-line"), id="arguments"
         )
         self._inputs = InputRows()
+        self._sizes = Field(SIZES, "Sizes", Input(placeholder="B=8 T=512", id="sizes-line"), id="sizes")
+        self._batch = Field(BATCH, "Batch", Input(placeholder="or from a file: batch.pt, data.py:f", id="batch-line"))
         self._task_row = Choices("Task", offered.TASKS, ["infer"], id="task", ascii_only=ascii_only)
         self._modes = Choices(
             "Modes", offered.MODES, ["default"], id="modes", column=True, several=True, ascii_only=ascii_only
@@ -116,6 +121,8 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         yield self._models
         yield self._arguments
         yield self._inputs
+        yield self._sizes
+        yield self._batch
         yield self._task_row
         yield self._modes
         yield self._device
@@ -158,6 +165,8 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
             plan=self._plan.line.value.strip(),
             plan_unit=PlanUnit(self._unit.value),
             preset=Preset(self._preset.value),
+            sizes=self._sizes.line.value.strip(),
+            batch=self._batch.line.value.strip(),
         )
 
     @property
@@ -165,7 +174,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         """With what is wrong with the target's file."""
         checked = check(self.values, self._inputs.rows, self._facts.hooks, self._parameters)
         if self._facts.problem and self._facts.text == self.target and TARGET not in checked.errors:
-            return Checked(checked.spec, {TARGET: self._facts.problem, **checked.errors}, checked.missing)
+            return replace(checked, errors={TARGET: self._facts.problem, **checked.errors})
         return checked
 
     @property
@@ -188,7 +197,8 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         self._arguments.set_class(bool(self._parameters), "-shown")
         if facts.path != before.path or facts.chosen != before.chosen or facts.hooks != before.hooks:
             rows = input_rows(facts.chosen)
-            self._inputs.show(rows, dict(values.inputs), facts.hooks.example_inputs)
+            giver = inputs_giver(facts.text) if facts.hooks.example_inputs else None
+            self._inputs.show(rows, dict(values.inputs), giver)
         self.complain()
 
     def inspecting(self, text: str) -> None:
@@ -212,7 +222,8 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         checked = self.checked
         missing = {**checked.missing, **{key: _NOT_TAKEN for key in checked.missing if key in self._inputs.offered}}
         reasons = {**(missing if self._insists else {}), **checked.errors}
-        fields = [self._target, self._arguments, *self._inputs.fields, self._step, self._plan]
+        self._sizes.set_class(checked.takes_sizes, "-shown")
+        fields = [self._target, self._arguments, *self._inputs.fields, self._sizes, self._batch, self._step, self._plan]
         for field in fields:
             field.complain(reasons.get(field.key))
         self._modes.reason = reasons.get(MODES, "")
@@ -252,6 +263,8 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         with self.prevent(Input.Changed):
             self._arguments.line.value = values.arguments
             self._step.line.value = values.step
+            self._sizes.line.value = values.sizes
+            self._batch.line.value = values.batch
             self._plan.line.value = values.plan
 
     def _choose_device(self) -> None:
@@ -320,6 +333,10 @@ def _hint(name: str) -> str:
         return "tab completes, enter takes it"
     if name == "arguments-line":
         return "of the constructor: hidden=256 act=gelu config=@c.json"
+    if name == "sizes-line":
+        return "of named dimensions: B batch, T tokens, H W image"
+    if name == "batch-line":
+        return "torch.save's file (tensors only), or a function's"
     if name == "plan-line":
         return "how long the run you plan will be"
     if name == "step-line":
