@@ -30,13 +30,19 @@ import torch
 def example_inputs():
     return torch.randn(256, 256)
 
+"""
+_CLASS = """
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.layer = torch.nn.Linear(256, 256)
 
+    def forward(self, x):
 """
-_HOLDER = "import sys, time, torch; torch.zeros(1 << 28, device='cuda'); print('holds', flush=True); time.sleep(600)"
+_HOLDER = """import time, torch
+torch.zeros(1 << 28, device="cuda" if torch.cuda.is_available() else "cpu")
+print("holds", flush=True)
+time.sleep(600)"""
 # A process that has lost its device is given back a moment after it ends.
 _GRACE_S = 5.0
 # What a driver's own bookkeeping may move while nothing of ours runs.
@@ -45,13 +51,15 @@ _MEMORY_NOISE_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Hazard:
-    """`forward` is a method's body; the run must end with one of `statuses`, its headline or findings with `words`."""
+    """`forward` is a method's body, `head` comes before its class. The run must end with one of `statuses`, and with
+    `words` in its headline or findings."""
 
     name: str
     forward: str
     statuses: tuple[int, ...]
     words: str
     options: tuple[str, ...] = ()
+    head: str = ""
 
 
 HAZARDS = (
@@ -78,7 +86,7 @@ HAZARDS = (
         "device-side assert",
     ),
     Hazard(
-        "illegal memory access in the compiled arm only",
+        "device-side assert in the compiled arm only",
         """
         if torch.compiler.is_compiling():
             x = x[torch.full((256,), 10**6, device=x.device)]
@@ -96,17 +104,16 @@ HAZARDS = (
     ),
     Hazard(
         "leaves a process that holds the GPU",
-        f"""
-        if 'holder' not in self.__dict__:
-            clean = {{k: v for k, v in os.environ.items() if k in ('PATH', 'CUDA_VISIBLE_DEVICES', 'LD_LIBRARY_PATH')}}
-            self.holder = subprocess.Popen([sys.executable, '-c', {_HOLDER!r}], env=clean, start_new_session=True,
-                                           stdout=subprocess.PIPE)
-            self.holder.stdout.readline()
-        return self.layer(x)
-        """,
-        (0, 3, 6),
-        "process",
+        "return self.layer(x)",
+        (0,),
+        "process-left-behind",
         ("--preset", "smoke"),
+        head=f"""
+            clean = {{k: v for k, v in os.environ.items() if k in ("PATH", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")}}
+            holder = subprocess.Popen([sys.executable, "-c", {_HOLDER!r}], env=clean, start_new_session=True,
+                                      stdout=subprocess.PIPE)
+            assert holder.stdout.readline() == b"holds\\n"
+            """,
     ),
 )
 
@@ -136,15 +143,15 @@ def _processes() -> dict[int, str]:
     return {process.pid: " ".join(process.info["cmdline"] or ())[:80] for process in psutil.process_iter(["cmdline"])}
 
 
-def run(hazard: Hazard) -> Ended:
+def run(hazard: Hazard, device: str) -> Ended:
     processes, memory, began = set(_processes()), _memory_used_bytes(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "net.py"
         body = textwrap.indent(textwrap.dedent(hazard.forward).strip(), " " * 8)
-        model.write_text(f"{_HEAD}    def forward(self, x):\n{body}\n")
+        model.write_text(f"{_HEAD}{textwrap.dedent(hazard.head)}{_CLASS}{body}\n")
         options = hazard.options if "--preset" in hazard.options else (*hazard.options, "--preset", "quick")
         done = subprocess.run(
-            [sys.executable, "-m", "tcompile_tui", "run", f"{model}:Net", "--device", "cuda", "--json", "-",
+            [sys.executable, "-m", "tcompile_tui", "run", f"{model}:Net", "--device", device, "--json", "-",
              "--runs-dir", folder, *options],
             capture_output=True, text=True, cwd=_PROJECT, env={**os.environ, "PYTHONPATH": _path()},
         )  # fmt: skip
@@ -154,7 +161,9 @@ def run(hazard: Hazard) -> Ended:
     while (left := _left(processes)) and time.monotonic() < until:
         time.sleep(0.1)
     grown = _grown(memory)
-    findings = tuple(f"{found['code']}: {found['message']}" for found in verdict.get("findings", ()))
+    findings = tuple(
+        f"{found['id']}: {found['title']} {found['evidence']}".strip() for found in verdict.get("findings", ())
+    )
     told = " ".join((verdict["headline"], *findings)).lower()
     right = done.returncode in hazard.statuses and hazard.words in told and not left
     return Ended(
@@ -191,12 +200,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only hazards whose name holds one of these")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write what was seen, one line of JSON a hazard")
+    parser.add_argument("--device", default="cuda", help="cpu: to try this file itself on a machine without a GPU")
     asked = parser.parse_args()
     seen = []
     for hazard in HAZARDS:
         if asked.names and not any(name in hazard.name for name in asked.names):
             continue
-        seen.append(run(hazard))
+        seen.append(run(hazard, asked.device))
         print(json.dumps(asdict(seen[-1]), indent=1), flush=True)
         if asked.json:
             with asked.json.open("a") as file:
