@@ -14,6 +14,7 @@ from statistics import median
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.compile_log import CompileLog
 from tcompile_tui.core.pairs import DISCARDED_AFTER_SWITCH, Pair, SpeedupInterval, make_pair, paired_interval
+from tcompile_tui.core.replay import Replay
 from tcompile_tui.core.series import StepSeries
 from tcompile_tui.core.spec import Arm, Mode, Phase
 
@@ -73,6 +74,7 @@ class ProcessState:
     explained: ev.Explained | None = None
     artifacts_saved: ev.ArtifactsMoved | None = None
     artifacts_loaded: ev.ArtifactsMoved | None = None
+    replay: Replay | None = None
     compile: CompileLog = field(default_factory=CompileLog)
     pairs: list[Pair] = field(default_factory=list)
     pair_compiles: int = 0
@@ -244,6 +246,11 @@ class RunState:
             process.artifacts_loaded = event
 
     @_apply.register
+    def _replay_started(self, event: ev.ReplayStarted) -> None:
+        if event.process in self.processes and event.sequence.sound:
+            self.processes[event.process].replay = Replay(event)
+
+    @_apply.register
     def _failed(self, event: ev.WorkerFailed) -> None:
         if event.process in self.processes:
             self.processes[event.process].failure = event
@@ -279,6 +286,10 @@ class RunState:
             return
         if event.role is ev.BlockRole.LATENCY:
             process.latencies_ns.setdefault(event.arm, []).extend(steps)
+            return
+        if event.role is ev.BlockRole.REPLAY:
+            if process.replay is not None:
+                process.replay.take(event)
             return
         arm = process.arm(event.arm)
         if arm.first_step_ns is None:
