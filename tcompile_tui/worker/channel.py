@@ -10,6 +10,7 @@ from time import monotonic_ns
 from typing import Any
 
 from ..core.events import Event, encode_event, stamp
+from ..core.shape_spec import ShapeHandling, sequence_from_json
 from ..core.spec import (
     EVERY_LOOP,
     Argument,
@@ -27,7 +28,6 @@ from ..core.spec import (
     Task,
     TensorSpec,
 )
-from ..core.shape_spec import ShapeHandling, sequence_from_json
 from ..core.step_spec import step_from_json
 from ..core.wire import CHANNEL_LOST, MAX_PAYLOAD_BYTES, FrameDecoder, encode_frame
 

@@ -50,7 +50,9 @@ def _make_batches(bench: Bench, model: torch.nn.Module, sequence: ShapeSequence)
         held_bytes += sum(t.numel() * t.element_size() for _, t in walk_tensors((batch.args, batch.kwargs)))
         if held_bytes > _MAX_SEQUENCE_BYTES:
             room = _MAX_SEQUENCE_BYTES >> 30
-            raise StageError(f"{len(sequence.shapes)} shapes need more than {room} GiB of inputs: give fewer, or smaller ones")
+            raise StageError(
+                f"{len(sequence.shapes)} shapes need more than {room} GiB of inputs: give fewer, or smaller ones"
+            )
         made.append(batch)
     return [made[number] for number in sequence.order]
 
