@@ -40,7 +40,8 @@ def shapes_headline(results: ShapeResults) -> str:
     saved = 1 - row.total_s / results.eager_total_s
     return (
         f"{results.mode.value} with {row.handling.label} runs at {speedup_text(row)} of eager speed over"
-        f" {results.text}; {duration(row.start_s)} of compiling; it saves {percent(saved)} of {count(results.planned_steps)} such steps"
+        f" {results.text}; {duration(row.start_s)} of compiling; it saves {percent(saved)} of"
+        f" {count(results.planned_steps)} such steps"
     )
 
 
@@ -123,7 +124,8 @@ def _padding(state: RunState, modes: Sequence[ModeResult]) -> Iterator[Finding]:
             "shapes-padding",
             Severity.ADVICE,
             f"padding {buckets_text(results)} would save {percent(1 - row.total_s / against)} more of the planned run",
-            evidence=f"{milliseconds((row.step_ms or 0.0) * 1e6)} a step with dynamic=False and {plural(results.padded_shapes, 'shape')}",
+            evidence=f"{milliseconds((row.step_ms or 0.0) * 1e6)} a step with dynamic=False and"
+            f" {plural(results.padded_shapes, 'shape')}",
             advice=_MASK,
         )
 

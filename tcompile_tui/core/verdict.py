@@ -138,9 +138,9 @@ def decide(state: RunState) -> Verdict:
         assert best.decision is not None
         shapes = shape_results(state)
         if shapes is not None and not _outputs_differ(best):
-            best = next((judged for judged in decided if judged.result.mode is shapes.mode), best)
-            answer, headline = _decide_for_shapes(best, shapes)
-            return verdict(answer, headline, ExitCode.DECIDED, best.result.mode)
+            replayed = next((judged for judged in decided if judged.result.mode is shapes.mode), best)
+            answer, headline = _decide_for_shapes(replayed, shapes)
+            return verdict(answer, headline, ExitCode.DECIDED, shapes.mode)
         return verdict(best.decision, _headline(best, planned, spec), ExitCode.DECIDED, best.result.mode)
     return verdict(*_undecided(state, results))
 

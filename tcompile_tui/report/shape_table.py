@@ -35,8 +35,8 @@ def _label(results: ShapeResults, row: ShapeRow) -> str:
 
 
 def _cells(row: ShapeRow) -> list[str]:
-    if row.reason:
-        return [row.reason.partition("\n")[0][:30], "", "", "", MISSING, MISSING]
+    if row.reason:  # which a finding tells
+        return [MISSING] * (len(HEAD) - 1)
     recompiles = MISSING if row.recompiles is None else f"{row.recompiles}{' (limit)' if row.limit_hit else ''}"
     graphs = MISSING if row.graphs is None else str(row.graphs)
     each = duration(row.compile_s_each)
