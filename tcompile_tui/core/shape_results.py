@@ -68,6 +68,11 @@ class ShapeResults:
         return self.row(self.best)
 
     @property
+    def usual_text(self) -> str:
+        """` at B=8,T=9`: what the figures of a mode are measured on."""
+        return f" at {','.join(map(str, self.sequence.usual))}"
+
+    @property
     def text(self) -> str:
         """`220 batches of 12 shapes (T 7 to 128)`."""
         ranges = [

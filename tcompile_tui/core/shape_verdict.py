@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tcompile_tui.core.findings import Finding, Rule, Severity
+from tcompile_tui.core.replay import Ratio
 from tcompile_tui.core.results import ModeResult
-from tcompile_tui.core.shape_results import ShapeResults, ShapeRow, shape_results
+from tcompile_tui.core.shape_results import ShapeResults, shape_results
 from tcompile_tui.core.shape_spec import ShapeHandling
 from tcompile_tui.core.spec import Phase
 from tcompile_tui.core.state import RunState
@@ -29,7 +30,7 @@ def shapes_objection(results: ShapeResults) -> tuple[bool, str] | None:
     if row.speedup is None or row.speedup.lo is None:
         return False, f"over {results.text} too little was compared for an interval"
     if row.speedup.lo <= 1:
-        return False, f"over {results.text} a gain cannot be told from none ({speedup_text(row)})"
+        return False, f"over {results.text} a gain cannot be told from none ({speedup_text(row.speedup)})"
     return None
 
 
@@ -39,14 +40,14 @@ def shapes_headline(results: ShapeResults) -> str:
     assert row is not None and row.total_s is not None
     saved = 1 - row.total_s / results.eager_total_s
     return (
-        f"{results.mode.value} with {row.handling.label} runs at {speedup_text(row)} of eager speed over"
+        f"{results.mode.value} with {row.handling.label} runs at {speedup_text(row.speedup)} of eager speed over"
         f" {results.text}; {duration(row.start_s)} of compiling; it saves {percent(saved)} of"
         f" {count(results.planned_steps)} such steps"
     )
 
 
-def speedup_text(row: ShapeRow) -> str:
-    found = row.speedup
+def speedup_text(found: Ratio | None) -> str:
+    """`1.71x (1.69x to 1.73x)`."""
     if found is None:
         return ratio(None)
     return ratio(found.value) + (f" ({ratio(found.lo)} to {ratio(found.hi)})" if found.lo is not None else "")

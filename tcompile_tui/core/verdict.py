@@ -13,6 +13,7 @@ from tcompile_tui.core.causes import find_causes
 from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.pairs import EQUIVALENCE, meets_stop_rule
+from tcompile_tui.core.replay import Ratio
 from tcompile_tui.core.results import (
     ModeResult,
     ModeStatus,
@@ -86,6 +87,20 @@ class Verdict:
     @property
     def best(self) -> JudgedMode | None:
         return next((judged for judged in self.modes if judged.result.mode is self.best_mode), None)
+
+    @property
+    def usual_text(self) -> str:
+        """Which shape the figures of the modes are of, where several were measured."""
+        return self.shapes.usual_text if self.shapes is not None else ""
+
+    @property
+    def speedup(self) -> Ratio | None:
+        """What the decision rests on: over the sequence of shapes where there is one, else of the best mode."""
+        if self.shapes is not None:
+            row = self.shapes.best_row
+            return row.speedup if row is not None else None
+        found = self.best.result.speedup if self.best is not None else None
+        return Ratio(found.value, found.lo, found.hi) if found is not None else None
 
     @property
     def is_answer(self) -> bool:

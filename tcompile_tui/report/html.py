@@ -83,13 +83,14 @@ def _facts(run: ReportedRun) -> list[tuple[str, str, str]]:
     if result is None or result.speedup is None or judged is None:
         return []
     speedup, found = result.speedup, judged.planned_break_even
+    rests_on = run.verdict.usual_text.strip() or f"{count(speedup.pairs)} pairs"
     never = found is not None and found.steps is None
     after = "never" if never else f"{count(found.steps)} steps" if found is not None else MISSING
     wall = duration(found.steps * result.eager_mean_ms / 1e3) if found and found.steps and result.eager_mean_ms else ""
     gain = judged.planned_gain
     plan = f"{count(run.verdict.planned_steps)} steps{' (assumed)' if run.verdict.assumed_plan else ''}"
     return [
-        ("speedup", ratio(speedup.value), f"{ratio(speedup.lo)} to {ratio(speedup.hi)}, {count(speedup.pairs)} pairs"),
+        ("speedup", ratio(speedup.value), f"{ratio(speedup.lo)} to {ratio(speedup.hi)}, {rests_on}"),
         ("one step", _step(result.compiled_ms), f"eager {_step(result.eager_ms)}"),
         ("cold start", _start(result.cold_start), f"warm {_start(result.warm_start)}"),
         ("paid back after", after, wall),

@@ -33,7 +33,7 @@ def verdict_text(state: RunState, verdict: Verdict, folder: Path | None = None, 
     lines = [verdict.decision.value, *_wrap(verdict.headline, width, ""), ""]
     measured = [judged for judged in verdict.modes if judged.result.speedup is not None]
     for judged in measured:
-        lines += [*_mode_lines(judged, width), ""]
+        lines += [*_mode_lines(judged, width, verdict.usual_text), ""]
     if verdict.shapes is not None:
         lines += [*_shape_lines(verdict.shapes, width), ""]
     if verdict.findings:
@@ -59,10 +59,12 @@ def _shape_lines(shapes: ShapeResults, width: int) -> Iterator[str]:
         yield from _wrap(f"  {note}", width, "  ")
 
 
-def _mode_lines(judged: JudgedMode, width: int) -> Iterator[str]:
+def _mode_lines(judged: JudgedMode, width: int, at: str) -> Iterator[str]:
     result = judged.result
     decision = judged.decision.value if judged.decision is not None else result.status.value
-    yield from _wrap(f"{result.mode.value}: {decision}" + (f" ({judged.reason})" if judged.reason else ""), width, "  ")
+    yield from _wrap(
+        f"{result.mode.value}{at}: {decision}" + (f" ({judged.reason})" if judged.reason else ""), width, "  "
+    )
     for label, text in _figures(result):
         yield from _wrap(f"  {label:<{_FIGURES_INDENT - 2}}{text}", width, " " * _FIGURES_INDENT)
 

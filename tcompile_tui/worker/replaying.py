@@ -31,11 +31,11 @@ def open_sequence(bench: Bench, model: torch.nn.Module) -> tuple[list[Batch], li
     compiled = padded(sequence) if handling is ShapeHandling.PADDED else sequence
     bench.stage.name = "the batches of --shapes"
     bench.channel.send(ReplayStarted(handling=handling, sequence=compiled))
-    batches = _make_batches(bench, model, sequence)
-    return batches, batches if compiled is sequence else _make_batches(bench, model, compiled)
+    batches = make_sequence(bench, model, sequence)
+    return batches, batches if compiled is sequence else make_sequence(bench, model, compiled)
 
 
-def _make_batches(bench: Bench, model: torch.nn.Module, sequence: ShapeSequence) -> list[Batch]:
+def make_sequence(bench: Bench, model: torch.nn.Module, sequence: ShapeSequence) -> list[Batch]:
     """One batch for every distinct shape, at each place where it comes."""
     made: list[Batch] = []
     seen: dict[Any, str] = {}

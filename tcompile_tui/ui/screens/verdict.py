@@ -102,11 +102,13 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
             if best is not None and best.result.speedup is not None:
                 with Horizontal(id="upper", classes="row"):
                     with Vertical(id="facts", classes="panel") as facts:
-                        facts.border_title = Content(f"{MODE_LETTERS[best.result.mode]} {best.result.mode.value}")
+                        facts.border_title = Content(
+                            f"{MODE_LETTERS[best.result.mode]} {best.result.mode.value}{verdict.usual_text}"
+                        )
                         yield VerdictFacts(best, verdict, run.spec if run is not None else None)
                     if self._times is not None:
                         with Vertical(id="plot", classes="panel") as plot:
-                            plot.border_title = "total time, e eager"
+                            plot.border_title = f"total time{verdict.usual_text}, e eager"
                             yield TotalTimePlot(self._times, ascii_only)
             if not verdict.is_answer:
                 with Vertical(id="where", classes="panel") as where:
