@@ -17,6 +17,7 @@ from tcompile_tui.cli_doctor import doctor
 from tcompile_tui.cli_gate import gate_of, gate_options, tell_gate, write_junit
 from tcompile_tui.cli_inspect import inspect
 from tcompile_tui.cli_recorded import compare, decide, report
+from tcompile_tui.cli_shapes import shape_options, with_shapes
 from tcompile_tui.cli_shared import assignments, fail, recorded_run
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _run_options(function: Any) -> Any:
     options = [
         click.option("--input", "inputs", multiple=True, metavar="SPEC", help="name=float32[4,3,224,224] or ids=int64[4,512]<0,50257>, or any value, (float32[2], 0.5); repeat it for several. Default: the file's example_inputs()."),
         click.option("--inputs", "inputs_from", metavar="FILE", help="Or a saved batch (batch.pt, tensors only), or a function that makes one: file.py:make_batch."),
-        click.option("--dim", "dims", multiple=True, metavar="B=8", help="Size of a named dimension: of --input 'float32[B,128]', or of the inputs that timm:, torchvision: and transformers: models bring (B, T, H, W)."),
+        click.option("--dim", "dims", multiple=True, metavar="B=8", help="Size of a named dimension (several, B=8,16,32, are replayed as with --shapes): of --input 'float32[B,128]', or of the inputs that timm:, torchvision: and transformers: models bring (B, T, H, W)."),
         click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE", help="Argument of the model's constructor: a literal, a word, JSON, or @file.json; config.hidden=8 sets one field."),
         click.option("--task", type=click.Choice(["infer", "train"]), help="One step is a forward pass, or a training step with AdamW. Default: as the file says (TRAIN = True), else infer."),
         click.option("--mode", "modes", multiple=True, type=click.Choice(MODES), help="Mode of torch.compile; several are compared. Default: default."),
@@ -122,6 +123,7 @@ def _run_options(function: Any) -> Any:
 @click.argument("target")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED)
 @_run_options
+@shape_options
 @click.option(
     "--python",
     metavar="EXE",
@@ -276,7 +278,6 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         order_modes,
         parse_arguments,
         parse_device,
-        parse_dims,
         parse_dtype,
         parse_inputs,
         parse_starts,
@@ -303,11 +304,11 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         ),
         preset=preset,
         budget_s=options["budget"] or preset.budget_s,
-        dims=parse_dims(options["dims"]),
         inputs_from=options["inputs_from"],
         arguments=parse_arguments(options["arguments"]),
         step=check_step(_step(options), infers=task is Task.INFER, amp=options["amp"]),
     )
+    spec = with_shapes(spec, options)
     check_inputs(spec)
     return spec
 

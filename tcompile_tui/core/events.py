@@ -53,6 +53,7 @@ from .output_events import (
     ReferenceErrors as ReferenceErrors,
     RunStatistic as RunStatistic,
 )
+from .shape_events import ReplayStarted as ReplayStarted
 from .spec import Arm, Mode, Phase, RunSpec
 
 SCHEMA_VERSION = 1
@@ -76,6 +77,7 @@ class BlockRole(str, enum.Enum):
     SETTLE = "settle"  # before pairs: bring an arm up, not compared
     PAIR = "pair"  # one half of an eager/compiled pair
     LATENCY = "latency"  # each step waited for before the next one is issued
+    REPLAY = "replay"  # batches of a sequence of shapes
 
 
 class Steadiness(str, enum.Enum):
@@ -410,7 +412,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     RandomOutputsCompared, StepsProfiled, MeasurementDone, WorkerFailed, WorkerDone,
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,
-    Explained, ArtifactsMoved, ModelInspected, InputsInspected,
+    Explained, ArtifactsMoved, ModelInspected, InputsInspected, ReplayStarted,
 )  # fmt: skip
 
 

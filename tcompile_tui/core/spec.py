@@ -27,6 +27,7 @@ from .input_spec import (
     parse_inputs as parse_inputs,
     parse_tensor as parse_tensor,
 )
+from .shape_spec import ShapeHandling, ShapeSequence
 from .spec_error import SpecError as SpecError
 from .step_spec import USUAL_STEP, StepSpec, step_words
 
@@ -58,6 +59,7 @@ class Phase(str, enum.Enum):
     REFERENCE = "reference"
     COLD = "cold"
     WARM = "warm"
+    SHAPES = "shapes"
     EXPLAIN = "explain"
     INSPECT = "inspect"
 
@@ -213,7 +215,8 @@ class Plan:
 @dataclass(frozen=True)
 class RunSpec:
     """Everything that decides what is measured. `task` None means: as the file says, else infer. `inputs_from` is a
-    saved batch or `file.py:function`, `arguments` are those of the model's constructor."""
+    saved batch or `file.py:function`, `arguments` are those of the model's constructor. With `shapes`, `dims` has the
+    most frequent of them."""
 
     target: Target
     inputs: tuple[InputSpec, ...] = ()
@@ -229,6 +232,7 @@ class RunSpec:
     inputs_from: str | None = None
     arguments: tuple[Argument, ...] = ()
     step: StepSpec = USUAL_STEP
+    shapes: ShapeSequence | None = None
 
 
 _DEVICE = re.compile(r"auto|cpu|cuda|cuda:[0-9]+")
@@ -274,7 +278,9 @@ def command_line(spec: RunSpec) -> str:
     for each in spec.inputs:
         words += ["--input", str(each)]
     for dim in spec.dims:
-        words += ["--dim", str(dim)]
+        if spec.shapes is None or dim.name not in spec.shapes.names:
+            words += ["--dim", str(dim)]
+    words += spec.shapes.words if spec.shapes is not None else ()
     if spec.inputs_from is not None:
         words += ["--inputs", spec.inputs_from]
     if spec.task is not None:
@@ -318,6 +324,7 @@ class Job:
     are kept, None in a run without them. `artifacts_from` is a file of torch's portable caches to load before the
     compile, `artifacts_to` where to write them after it. `target_first`: the target changes variables that torch
     reads when it is imported, so it comes first. `measure_energy`: each arm also runs alone for some seconds.
+    `handling` is what a replay of shapes does about them.
     """
 
     phase: Phase
@@ -340,6 +347,7 @@ class Job:
     artifacts_from: str | None = None
     artifacts_to: str | None = None
     measure_energy: bool = False
+    handling: ShapeHandling | None = None
 
 
 @dataclass(frozen=True)

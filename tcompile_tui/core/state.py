@@ -15,6 +15,7 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.compile_log import CompileLog
 from tcompile_tui.core.energy import EnergyLog
 from tcompile_tui.core.pairs import DISCARDED_AFTER_SWITCH, Pair, SpeedupInterval, make_pair, paired_interval
+from tcompile_tui.core.replay import Replay
 from tcompile_tui.core.series import StepSeries
 from tcompile_tui.core.spec import Arm, Mode, Phase
 from tcompile_tui.core.throttling import ThrottleLog, overlap
@@ -77,6 +78,7 @@ class ProcessState:
     compile_stopped: ev.CompileStopped | None = None
     artifacts_saved: ev.ArtifactsMoved | None = None
     artifacts_loaded: ev.ArtifactsMoved | None = None
+    replay: Replay | None = None
     compile: CompileLog = field(default_factory=CompileLog)
     pairs: list[Pair] = field(default_factory=list)
     pair_compiles: int = 0
@@ -277,6 +279,11 @@ class RunState:
             process.artifacts_loaded = event
 
     @_apply.register
+    def _replay_started(self, event: ev.ReplayStarted) -> None:
+        if event.process in self.processes and event.sequence.sound:
+            self.processes[event.process].replay = Replay(event)
+
+    @_apply.register
     def _failed(self, event: ev.WorkerFailed) -> None:
         if event.process in self.processes:
             self.processes[event.process].failure = event
@@ -317,6 +324,10 @@ class RunState:
             return
         if event.role is ev.BlockRole.LATENCY:
             process.latencies_ns.setdefault(event.arm, []).extend(steps)
+            return
+        if event.role is ev.BlockRole.REPLAY:
+            if process.replay is not None:
+                process.replay.take(event)
             return
         arm = process.arm(event.arm)
         if arm.first_step_ns is None:

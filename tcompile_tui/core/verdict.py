@@ -13,6 +13,7 @@ from tcompile_tui.core.causes import find_causes
 from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.pairs import EQUIVALENCE, meets_stop_rule
+from tcompile_tui.core.replay import Ratio
 from tcompile_tui.core.results import (
     ModeResult,
     ModeStatus,
@@ -20,6 +21,8 @@ from tcompile_tui.core.results import (
     planned_break_even,
     planned_gain,
 )
+from tcompile_tui.core.shape_results import ShapeResults, shape_results
+from tcompile_tui.core.shape_verdict import shapes_headline, shapes_objection
 from tcompile_tui.core.spec import ASSUMED_PLAN_HOURS, ONE_COLD_START, Mode, Phase, Plan, Preset, RunSpec, Starts
 from tcompile_tui.core.state import ProcessState, RunState
 from tcompile_tui.core.units import count, duration, percent
@@ -79,10 +82,25 @@ class Verdict:
     planned_steps: float | None
     assumed_plan: bool
     compiles_optimizer: bool = False
+    shapes: ShapeResults | None = None
 
     @property
     def best(self) -> JudgedMode | None:
         return next((judged for judged in self.modes if judged.result.mode is self.best_mode), None)
+
+    @property
+    def usual_text(self) -> str:
+        """Which shape the figures of the modes are of, where several were measured."""
+        return self.shapes.usual_text if self.shapes is not None else ""
+
+    @property
+    def speedup(self) -> Ratio | None:
+        """What the decision rests on: over the sequence of shapes where there is one, else of the best mode."""
+        if self.shapes is not None:
+            row = self.shapes.best_row
+            return row.speedup if row is not None else None
+        found = self.best.result.speedup if self.best is not None else None
+        return Ratio(found.value, found.lo, found.hi) if found is not None else None
 
     @property
     def is_answer(self) -> bool:
@@ -94,12 +112,18 @@ class Verdict:
         """The line that we measured and advise, for a model variable called `model`."""
         if self.decision not in (Decision.ENABLE, Decision.ENABLE_WITH_CARE) or self.best_mode is None:
             return None
-        option = "" if self.best_mode is Mode.DEFAULT else f'mode="{self.best_mode.value}"'
+        mode = "" if self.best_mode is Mode.DEFAULT else f'mode="{self.best_mode.value}"'
+        option = ", ".join(filter(None, (mode, self._dynamic_option)))
         wrapped = self.best is not None and self.best.result.wrapped
         line = f"model = {_compile_call('model', option)}" if wrapped else f"model.compile({option})"
         if self.compiles_optimizer:
             line += f"; optimizer.step = {_compile_call('optimizer.step', option)}"
         return line
+
+    @property
+    def _dynamic_option(self) -> str:
+        setting = self.shapes.best if self.shapes is not None else None
+        return f"dynamic={setting.dynamic}" if setting is not None and setting.dynamic is not None else ""
 
 
 def _compile_call(what: str, option: str) -> str:
@@ -117,7 +141,8 @@ def decide(state: RunState) -> Verdict:
 
     def verdict(decision: Decision, headline: str, code: ExitCode, best: Mode | None = None) -> Verdict:
         compiles_optimizer = spec is not None and spec.step.compile_optimizer
-        return Verdict(decision, headline, code, best, judged, findings, planned, assumed, compiles_optimizer)
+        shapes = shape_results(state)
+        return Verdict(decision, headline, code, best, judged, findings, planned, assumed, compiles_optimizer, shapes)
 
     broken = _broken_before_comparison(state)
     if broken is not None:
@@ -126,8 +151,29 @@ def decide(state: RunState) -> Verdict:
     if decided:
         best = min(decided, key=_preference)
         assert best.decision is not None
+        shapes = shape_results(state)
+        if shapes is not None and not _outputs_differ(best):
+            replayed = next((judged for judged in decided if judged.result.mode is shapes.mode), best)
+            answer, headline = _decide_for_shapes(replayed, shapes)
+            return verdict(answer, headline, ExitCode.DECIDED, shapes.mode)
         return verdict(best.decision, _headline(best, planned, spec), ExitCode.DECIDED, best.result.mode)
     return verdict(*_undecided(state, results))
+
+
+def _outputs_differ(judged: JudgedMode) -> bool:
+    accuracy = judged.result.accuracy
+    return accuracy is not None and accuracy.agreement is Agreement.DIFFERENT
+
+
+def _decide_for_shapes(judged: JudgedMode, shapes: ShapeResults) -> tuple[Decision, str]:
+    """The sequence decides, not one of its shapes. Never a plain ENABLE: it was replayed in one process, and the real
+    run may have shapes that it has not."""
+    objection = shapes_objection(shapes)
+    if objection is not None:
+        eager_is_best, reason = objection
+        return Decision.SKIP if eager_is_best else Decision.TEST_CAREFULLY, reason
+    care = judged.reason if judged.decision is Decision.ENABLE_WITH_CARE else ""
+    return Decision.ENABLE_WITH_CARE, "; ".join([shapes_headline(shapes), *([care] if care else [])])
 
 
 def _eager_is_fine(state: RunState) -> bool:

@@ -16,6 +16,7 @@ from tcompile_tui.core.gate import GateCheck, gated_exit_code
 from tcompile_tui.core.latency import Latency
 from tcompile_tui.core.projections import TotalTime, decisions_by_horizon, total_time, total_times
 from tcompile_tui.core.results import StartCost, StepProof
+from tcompile_tui.core.shape_json import shapes_document
 from tcompile_tui.core.spec import ONE_COLD_START, Arm, Starts, command_line
 from tcompile_tui.core.spread import MeanSpeedup
 from tcompile_tui.core.state import RunState
@@ -41,6 +42,7 @@ def verdict_document(state: RunState, verdict: Verdict, checks: Sequence[GateChe
         "step": _step(state),
         "planned_starts": asdict(_starts(state)),
         "decision_by_horizon": _horizons(state) if verdict.assumed_plan else None,
+        "shapes": shapes_document(verdict.shapes) if verdict.shapes is not None else None,
         "per_mode": {judged.result.mode.value: _mode(judged, verdict, _starts(state)) for judged in verdict.modes},
         "findings": [_finding(finding) for finding in verdict.findings],
         "torch": run.torch_version if run is not None else None,

@@ -24,6 +24,7 @@ from tcompile_tui.core.early_answer import planned_run
 from tcompile_tui.core.energy import measures_energy
 from tcompile_tui.core.gate import NO_GATE, Gate, GateCheck, check_gate, gated_exit_code
 from tcompile_tui.core.outlook import further_process_matters
+from tcompile_tui.core.shape_spec import ShapeHandling
 from tcompile_tui.core.spec import Job, Mode, Phase, RunSpec
 from tcompile_tui.core.state import ProcessState, RunState
 from tcompile_tui.core.verdict import ExitCode, Verdict, decide, program_failed
@@ -98,6 +99,8 @@ class Finished:
 _TIME_RESERVE = 1.3
 # No compile is this long without a record or any use of a CPU, in itself and in all that it starts.
 _HANG_S = 90.0
+# Four processes replay a sequence of shapes.
+_REPLAY_SHARE = 0.25
 _COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 
 
@@ -229,6 +232,7 @@ class _Run:
                 checked = True
                 if not self._run_preflight().done:
                     return
+        self._replay_shapes()
         for mode in self._spec.modes:
             self._measure_again(mode)
         if self._request.explain and self._stop.level is Stop.NO and self._left_s() > 0:
@@ -288,6 +292,20 @@ class _Run:
         if mode in self._mode_roots:
             self._drop(self._mode_roots[mode])
 
+    def _replay_shapes(self) -> None:
+        """The sequence of shapes with each way to deal with them, cold, in the mode that is cheapest to compile."""
+        mode = self._spec.modes[0]
+        last = self._recorder.state.process_of(Phase.WARM, mode)
+        if self._spec.shapes is None or last is None or not last.done:
+            return
+        for position, handling in enumerate(ShapeHandling):
+            if self._stop.level is not Stop.NO or self._left_s() <= 0:
+                return
+            share = 1 / (len(ShapeHandling) - position)
+            root = self._new_root()
+            self._run_phase(Phase.SHAPES, mode, root, limit_s=share * self._left_s(), handling=handling)
+            self._drop(root)
+
     def _may_run_again(self, phase: Phase, mode: Mode, at_most: int) -> bool:
         """Did the last one get through, and is there time for another?"""
         processes = self._recorder.state.processes_of(phase, mode)
@@ -340,7 +358,12 @@ class _Run:
         return self._stop.level is Stop.NO and self._left_s() > 0
 
     def _run_phase(
-        self, phase: Phase, mode: Mode | None, root: roots.PrivateRoot, limit_s: float | None = None
+        self,
+        phase: Phase,
+        mode: Mode | None,
+        root: roots.PrivateRoot,
+        limit_s: float | None = None,
+        handling: ShapeHandling | None = None,
     ) -> ProcessState:
         self._processes += 1
         worker = self._starter.start(phase, self._environment(root))
@@ -355,7 +378,8 @@ class _Run:
             hang_s=_HANG_S if phase is Phase.COLD else None,
             planned=planned_run(self._recorder.state) if phase is Phase.COLD and not self._request.gate else None,
         )
-        runner = PhaseRunner(worker, self._job(phase, mode, root), limits, self._recorder, self._stop)
+        job = replace(self._job(phase, mode, root), handling=handling)
+        runner = PhaseRunner(worker, job, limits, self._recorder, self._stop)
         try:
             process = runner.run(sampler.take)
             self._compile_hung = runner.compile_hung
@@ -384,7 +408,7 @@ class _Run:
             argv=self._request.argv,
             cache_root=str(root.path),
             warmup_budget_s=self._effort.warmup_s,
-            pair_budget_s=self._effort.pairs_s,
+            pair_budget_s=self._effort.pairs_s * (_REPLAY_SHARE if phase is Phase.SHAPES else 1.0),
             max_pairs=self._effort.max_pairs,
             eager_peak_bytes=peak.first_allocated_bytes if peak is not None else None,
             target_first=bool(self._target_first),

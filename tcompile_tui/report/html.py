@@ -11,6 +11,7 @@ from tcompile_tui.core.results import StartCost
 from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, ratio
 from tcompile_tui.report.formats import MissingLibraryError
 from tcompile_tui.report.mode_rows import known_rows
+from tcompile_tui.report.shape_table import HEAD, shape_notes, shape_rows
 from tcompile_tui.report.text import unbroken
 
 TEMPLATE = "page.html.jinja"
@@ -51,11 +52,19 @@ def html_page(run: ReportedRun) -> str:
         modes=[judged.result.mode.value for judged in verdict.modes],
         best=verdict.best_mode.value if verdict.best_mode is not None else None,
         rows=[(label.strip(), label.startswith(" "), [*map(unbroken, texts)]) for label, texts in rows],
+        shapes=_shapes(run),
         findings=[_finding(run, finding) for finding in verdict.findings],
         environment=environment_rows(run),
         version=run.surroundings.program_version if run.surroundings is not None else None,
     )
     return page
+
+
+def _shapes(run: ReportedRun) -> dict[str, Any] | None:
+    shapes = run.verdict.shapes
+    if shapes is None:
+        return None
+    return {"head": ("dynamic", *HEAD[1:]), "rows": shape_rows(shapes), "notes": shape_notes(shapes)}
 
 
 def _printable(text: str) -> str:
@@ -74,13 +83,14 @@ def _facts(run: ReportedRun) -> list[tuple[str, str, str]]:
     if result is None or result.speedup is None or judged is None:
         return []
     speedup, found = result.speedup, judged.planned_break_even
+    rests_on = run.verdict.usual_text.strip() or f"{count(speedup.pairs)} pairs"
     never = found is not None and found.steps is None
     after = "never" if never else f"{count(found.steps)} steps" if found is not None else MISSING
     wall = duration(found.steps * result.eager_mean_ms / 1e3) if found and found.steps and result.eager_mean_ms else ""
     gain = judged.planned_gain
     plan = f"{count(run.verdict.planned_steps)} steps{' (assumed)' if run.verdict.assumed_plan else ''}"
     return [
-        ("speedup", ratio(speedup.value), f"{ratio(speedup.lo)} to {ratio(speedup.hi)}, {count(speedup.pairs)} pairs"),
+        ("speedup", ratio(speedup.value), f"{ratio(speedup.lo)} to {ratio(speedup.hi)}, {rests_on}"),
         ("one step", _step(result.compiled_ms), f"eager {_step(result.eager_ms)}"),
         ("cold start", _start(result.cold_start), f"warm {_start(result.warm_start)}"),
         ("paid back after", after, wall),

@@ -10,6 +10,7 @@ from tcompile_tui.core.findings import Finding, Severity
 from tcompile_tui.core.reported_run import ReportedRun, environment_rows
 from tcompile_tui.core.units import duration
 from tcompile_tui.report.mode_rows import known_rows
+from tcompile_tui.report.shape_table import HEAD, shape_notes, shape_rows
 
 _SHORT = ("decision", "speedup", "eager step", "compiled step", "cold start", "warm start", "outputs", "graph breaks")
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~!&$]")
@@ -28,6 +29,9 @@ def markdown_text(run: ReportedRun) -> str:
     short = [row for before, row in zip([("", []), *rows], rows) if row[0] in _SHORT or before[0] == "speedup"]
     if short:
         lines += [*_table(["", *names], short), ""]
+    if verdict.shapes is not None:
+        table = _table(("dynamic", *HEAD[1:]), shape_rows(verdict.shapes))
+        lines += ["**Shapes**", "", *table, "", *(prose(note) for note in shape_notes(verdict.shapes)), ""]
     notes = [finding for finding in verdict.findings if finding.severity is Severity.NOTE]
     causes = [finding for finding in verdict.findings if finding.severity is not Severity.NOTE]
     if causes:

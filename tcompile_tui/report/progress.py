@@ -87,6 +87,8 @@ def progress_text(state: RunState, process: ProcessState) -> str:
         parts.append(plural(len(process.pairs), "pair"))
         if interval is not None:
             parts.append(f"{ratio(interval.value)} ({ratio(interval.lo)} to {ratio(interval.hi)})")
+    elif process.replay is not None:
+        parts += [process.replay.started.handling.label, plural(len(process.replay.pairs), "pair")]
     else:
         arm = process.arms.get(Arm.EAGER if process.phase is Phase.EAGER else Arm.COMPILED)
         if arm is None or not len(arm.series):

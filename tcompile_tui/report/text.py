@@ -16,11 +16,13 @@ from tcompile_tui.core.headroom import DeviceTimes, Headroom
 from tcompile_tui.core.literal import literal
 from tcompile_tui.core.projections import HORIZONS_HOURS
 from tcompile_tui.core.results import ModeResult, StepProof, planned_gain
+from tcompile_tui.core.shape_results import ShapeResults
 from tcompile_tui.core.spec import Arm
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.step_spec import step_text
 from tcompile_tui.core.units import MISSING, count, duration, joules, milliseconds, percent, plural, ratio, size
 from tcompile_tui.core.verdict import JudgedMode, Verdict
+from tcompile_tui.report.shape_table import shape_notes, shape_text
 
 _MARKS = {Severity.BLOCKER: "!!", Severity.WARNING: "! ", Severity.ADVICE: "> ", Severity.NOTE: "- "}
 _NO_BREAK = "\xa0"
@@ -34,7 +36,9 @@ def verdict_text(state: RunState, verdict: Verdict, folder: Path | None = None, 
     lines = [verdict.decision.value, *_wrap(verdict.headline, width, ""), ""]
     measured = [judged for judged in verdict.modes if judged.result.speedup is not None]
     for judged in measured:
-        lines += [*_mode_lines(judged, width), ""]
+        lines += [*_mode_lines(judged, width, verdict.usual_text), ""]
+    if verdict.shapes is not None:
+        lines += [*_shape_lines(verdict.shapes, width), ""]
     if verdict.findings:
         for finding in verdict.findings:
             lines += _finding_lines(finding, width)
@@ -53,10 +57,20 @@ def verdict_text(state: RunState, verdict: Verdict, folder: Path | None = None, 
     return literal("\n".join(lines)).rstrip() + "\n"
 
 
-def _mode_lines(judged: JudgedMode, width: int) -> Iterator[str]:
+def _shape_lines(shapes: ShapeResults, width: int) -> Iterator[str]:
+    first, *others = shape_notes(shapes)
+    yield from _wrap(first, width, "")
+    yield from (f"  {line}" for line in shape_text(shapes))
+    for note in others:
+        yield from _wrap(f"  {note}", width, "  ")
+
+
+def _mode_lines(judged: JudgedMode, width: int, at: str) -> Iterator[str]:
     result = judged.result
     decision = judged.decision.value if judged.decision is not None else result.status.value
-    yield from _wrap(f"{result.mode.value}: {decision}" + (f" ({judged.reason})" if judged.reason else ""), width, "  ")
+    yield from _wrap(
+        f"{result.mode.value}{at}: {decision}" + (f" ({judged.reason})" if judged.reason else ""), width, "  "
+    )
     for label, text in _figures(result):
         yield from _wrap(f"  {label:<{_FIGURES_INDENT - 2}}{text}", width, " " * _FIGURES_INDENT)
 

@@ -10,6 +10,7 @@ from time import monotonic_ns
 from typing import Any
 
 from ..core.events import Event, encode_event, stamp
+from ..core.shape_spec import ShapeHandling, sequence_from_json
 from ..core.spec import (
     EVERY_LOOP,
     Argument,
@@ -144,6 +145,7 @@ def job_from_json(body: dict[str, Any]) -> Job:
         inputs_from=spec["inputs_from"],
         arguments=tuple(Argument(**argument) for argument in spec["arguments"]),
         step=step_from_json(spec["step"]),
+        shapes=sequence_from_json(spec["shapes"]),
     )
     return Job(
         **{
@@ -152,6 +154,7 @@ def job_from_json(body: dict[str, Any]) -> Job:
             "mode": Mode(body["mode"]) if body["mode"] else None,
             "spec": run_spec,
             "argv": tuple(body["argv"]),
+            "handling": ShapeHandling(body["handling"]) if body["handling"] else None,
         }
     )
 

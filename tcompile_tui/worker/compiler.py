@@ -78,11 +78,14 @@ def assert_private_caches(root: str) -> None:
             raise StageError(f"torch's compile cache {folder} lies outside the private folder {root}", fault="program")
 
 
-def compile_model(model: torch.nn.Module, mode: str | None) -> tuple[torch.nn.Module, bool]:
+def compile_model(
+    model: torch.nn.Module, mode: str | None, dynamic: bool | None = None
+) -> tuple[torch.nn.Module, bool]:
     """The compiled model, and whether it is a wrapper. In place where that works, which keeps the names of the
     state_dict. A forward that Dynamo skips (torch.nn.Sequential's, any of torch's own) needs the frame that the
     wrapper puts around it."""
-    options = {} if mode is None else {"mode": mode}
+    options: dict[str, Any] = {} if mode is None else {"mode": mode}
+    options |= {} if dynamic is None else {"dynamic": dynamic}
     if _skips_forward(model):
         wrapper: torch.nn.Module = torch.compile(model, **options)
         return wrapper, True

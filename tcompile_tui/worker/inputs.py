@@ -92,6 +92,14 @@ def describe_inputs(batch: Batch) -> tuple[TensorInfo, ...]:
     )
 
 
+def make_batch_of(user: UserFile, model: torch.nn.Module, spec: RunSpec, device: torch.device) -> Batch:
+    """One batch of the sizes that `spec` names, of `--input` or of a library's model."""
+    set_sizes = user.hook("set_sizes") if spec.target.source is not None else None
+    if set_sizes is not None:
+        set_sizes(spec.dims)
+    return _make_batch(user, model, spec, device)
+
+
 def _make_batch(user: UserFile, model: torch.nn.Module, spec: RunSpec, device: torch.device) -> Batch:
     if spec.inputs_from is not None:
         batch = as_batch(load_inputs(spec.inputs_from))

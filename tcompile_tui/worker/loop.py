@@ -65,7 +65,7 @@ class Loop:
         self._step = self._step_on(batches)
         self._steps_done = 0
         self._first_peak_bytes: int | None = None
-        self.recent_step_ns = 0.0
+        self.recent_step_ns = self.recent_mean_ns = 0.0
         self._model: torch.nn.Module | None = None
 
     def run_block(
@@ -117,6 +117,7 @@ class Loop:
         self._steps_done += steps
         # The host may be the slower side, and then the wall is what a step costs.
         self.recent_step_ns = max(float(median(timing.step_ns)), 1.0)
+        self.recent_mean_ns = timing.wall_ns / steps
         return bool(compiled_at or suspended_at)
 
     def _step_at(self, boundaries_ns: tuple[int, ...], at_ns: int) -> int:

@@ -19,6 +19,7 @@ from .inspecting import inspect_model
 from .loading import import_user_file, seed_everything
 from .loop import STEP_SEED, Loop, run_latencies, run_pairs
 from .profiling import profile_steps
+from .replaying import open_sequence, replay
 from .stepping import make_optimizer
 from .timing import make_timer
 
@@ -61,6 +62,7 @@ def run_phase(job: Job, channel: Channel, stage: Stage, imports: Imports) -> Non
         Phase.REFERENCE: _run_reference,
         Phase.COLD: _run_cold,
         Phase.WARM: _run_warm,
+        Phase.SHAPES: _run_shapes,
         Phase.EXPLAIN: _run_explain,
     }
     loops = run[job.phase](bench)
@@ -146,6 +148,18 @@ def _run_warm(bench: Bench) -> Sequence[Loop]:
     return compiled, eager
 
 
+def _run_shapes(bench: Bench) -> Sequence[Loop]:
+    """The run's sequence of shapes, with one way to deal with sizes that change. Nothing is profiled."""
+    model, _ = prepare(bench)
+    original, how = second_copy(bench, model)
+    bench.channel.send(Notice(level=Level.INFO, code="second-copy", text=how))
+    batches, compiled_batches = open_sequence(bench, model)
+    compiled_model, optimizer = _compile(bench, model)
+    compiled = _first_loop(bench, Arm.COMPILED, compiled_model, compiled_batches, optimizer)
+    replay(bench, Loop(bench, Arm.EAGER, original, batches, _optimizer(bench, original)), compiled)
+    return ()
+
+
 def _run_explain(bench: Bench) -> Sequence[Loop]:
     """A second opinion on the graph breaks, which no figure stands on."""
     model, batches = prepare(bench)
@@ -194,7 +208,8 @@ def _compile(bench: Bench, model: torch.nn.Module) -> tuple[torch.nn.Module, tor
     mode = bench.job.mode or Mode.DEFAULT
     name = None if mode is Mode.DEFAULT else mode.value
     optimizer = _optimizer(bench, model)
-    compiled, wrapped = compiler.compile_model(model, name)
+    handling = bench.job.handling
+    compiled, wrapped = compiler.compile_model(model, name, handling.dynamic if handling is not None else None)
     if optimizer is not None and bench.job.spec.step.compile_optimizer:
         optimizer.step = compiler.compile_function(optimizer.step, name)
     bench.channel.send(ModelCompiled(wrapped=wrapped))

@@ -32,6 +32,11 @@ class Sizes:
     """What `--dim` says of the natural inputs, beside their own sizes."""
 
     def __init__(self, dims: Iterable[Dim]) -> None:
+        self._given: dict[str, int] = {}
+        self.set(dims)
+
+    def set(self, dims: Iterable[Dim]) -> None:
+        """Other sizes from here on."""
         self._given = {dim.name: dim.size for dim in dims}
 
     def check(self, model: str, known: Iterable[str]) -> None:
@@ -55,8 +60,10 @@ def import_source(spec: RunSpec) -> ModuleType:
     os.environ["HF_HUB_OFFLINE"] = "1"  # architectures alone: nothing is to be looked up, let alone fetched
     library = _import_library(source)
     module = ModuleType(source.value)
-    model = _open(source, library, name, spec)
-    vars(module).update(make_model=model.make_model, example_inputs=model.example_inputs, loss=model.loss)
+    sizes = Sizes(spec.dims)
+    model = _open(source, library, name, sizes, spec.task is Task.TRAIN)
+    hooks = {"make_model": model.make_model, "example_inputs": model.example_inputs, "loss": model.loss}
+    vars(module).update(hooks, set_sizes=sizes.set)
     return module
 
 
@@ -81,8 +88,7 @@ def _import_library(source: Source) -> ModuleType:
         ) from error
 
 
-def _open(source: Source, library: ModuleType, name: str, spec: RunSpec) -> SourceModel:
-    sizes, training = Sizes(spec.dims), spec.task is Task.TRAIN
+def _open(source: Source, library: ModuleType, name: str, sizes: Sizes, training: bool) -> SourceModel:
     if source is Source.TRANSFORMERS:
         from .transformers_source import TransformersModel
 

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tcompile_tui.core.discover import resolve
 from tcompile_tui.core.events import Event
+from tcompile_tui.core.shape_spec import ShapeHandling
 from tcompile_tui.core.spec import Job, Mode, Phase, Preset, RunSpec, Target
 from tcompile_tui.core.state import ProcessState
 from tcompile_tui.core.step_spec import USUAL_STEP, StepSpec
@@ -66,10 +67,12 @@ def run_phase(
     limit_s: float = _LIMIT_S,
     artifacts_from: Path | None = None,
     artifacts_to: Path | None = None,
+    handling: ShapeHandling | None = None,
+    **spec_changes: Any,
 ) -> PhaseRun:
     """Run `phase` of the model file on the CPU, with private caches; what is written goes to `folder`. `start(private)`
     gives another way to start the worker than a fresh interpreter: `private` are the variables of its own folders."""
-    spec = RunSpec(Target(str(model), None, None), preset=Preset.SMOKE, device="cpu", step=step)
+    spec = RunSpec(Target(str(model), None, None), preset=Preset.SMOKE, device="cpu", step=step, **spec_changes)
     resolved = resolve(spec.target, folder)
     log, output, root = EventLog(folder / "events.jsonl"), _Output(), roots.create_root()
     recorder = Recorder(log, lambda state: None)
@@ -81,7 +84,7 @@ def run_phase(
             warmup_budget_s=warmup_s, pair_budget_s=0.5, max_pairs=8,
             reference_file=str(reference_file) if reference_file is not None else None,
             artifacts_from=str(artifacts_from) if artifacts_from is not None else None,
-            artifacts_to=str(artifacts_to) if artifacts_to is not None else None,
+            artifacts_to=str(artifacts_to) if artifacts_to is not None else None, handling=handling,
         )  # fmt: skip
         fresh = FreshStart(
             sys.executable,

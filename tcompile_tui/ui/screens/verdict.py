@@ -26,6 +26,7 @@ from tcompile_tui.ui.widgets.decision_look import next_step
 from tcompile_tui.ui.widgets.finding_list import FindingList
 from tcompile_tui.ui.widgets.literal import literal, one_line
 from tcompile_tui.ui.widgets.mode_table import ModeTable
+from tcompile_tui.ui.widgets.shape_table import ShapeTable
 from tcompile_tui.ui.widgets.total_time_plot import MODE_LETTERS, TotalTimePlot, total_times
 from tcompile_tui.ui.widgets.verdict_facts import VerdictFacts
 from tcompile_tui.ui.widgets.verdict_head import VerdictHead
@@ -74,6 +75,7 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
     VerdictScreen #findings { width: 1fr; height: auto; }
     VerdictScreen #modes { width: auto; height: auto; }
     VerdictScreen #modes:first-child { width: 1fr; }
+    VerdictScreen #shapes { height: auto; overflow-x: auto; }
     VerdictScreen #where, VerdictScreen #traceback { height: auto; }
     VerdictScreen.-narrow #lower, VerdictScreen.-tiny #lower, VerdictScreen.-tiny #upper { layout: vertical; }
     VerdictScreen.-narrow #modes, VerdictScreen.-tiny #modes { width: 1fr; overflow-x: auto; }
@@ -100,17 +102,23 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
             if best is not None and best.result.speedup is not None:
                 with Horizontal(id="upper", classes="row"):
                     with Vertical(id="facts", classes="panel") as facts:
-                        facts.border_title = Content(f"{MODE_LETTERS[best.result.mode]} {best.result.mode.value}")
+                        facts.border_title = Content(
+                            f"{MODE_LETTERS[best.result.mode]} {best.result.mode.value}{verdict.usual_text}"
+                        )
                         yield VerdictFacts(best, verdict, run.spec if run is not None else None)
                     if self._times is not None:
                         with Vertical(id="plot", classes="panel") as plot:
-                            plot.border_title = "total time, e eager"
+                            plot.border_title = f"total time{verdict.usual_text}, e eager"
                             yield TotalTimePlot(self._times, ascii_only)
             if not verdict.is_answer:
                 with Vertical(id="where", classes="panel") as where:
                     where.border_title = "where to look"
                     yield Static(self._where())
                 yield from self._traceback()
+            if verdict.shapes is not None:
+                with Vertical(id="shapes", classes="panel") as shapes:
+                    shapes.border_title = "shapes"
+                    yield ShapeTable(verdict.shapes, ascii_only)
             with Horizontal(id="lower", classes="row"):
                 if verdict.findings:
                     with Vertical(id="findings", classes="panel"):

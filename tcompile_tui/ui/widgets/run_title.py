@@ -40,6 +40,8 @@ def activity(process: ProcessState) -> str:
         return "ending"
     if process.pairs:
         return plural(len(process.pairs), "pair")
+    if process.replay is not None:
+        return f"replaying, {process.replay.started.handling.label}"
     arm = process.arms.get(Arm.EAGER if process.mode is None else Arm.COMPILED)
     if arm is None or not len(arm.series):
         return "first step"

@@ -7,7 +7,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Digits, Static
 
-from tcompile_tui.core.findings import speedup_text
+from tcompile_tui.core.shape_verdict import speedup_text
 from tcompile_tui.core.units import plural, ratio
 from tcompile_tui.core.verdict import Verdict
 from tcompile_tui.ui.widgets.big_word import BigWord
@@ -70,24 +70,21 @@ class VerdictHead(Vertical):
 
     @property
     def _has_speedup(self) -> bool:
-        best = self._verdict.best
-        return best is not None and best.result.speedup is not None
+        return self._verdict.speedup is not None
 
     def compose(self) -> ComposeResult:
         word = self._verdict.decision.value
-        best = self._verdict.best
+        speedup = self._verdict.speedup
         with Horizontal(classes="figures large"):
             yield BigWord(word, classes="word")
-            if best is not None and best.result.speedup is not None:
-                speedup = best.result.speedup
+            if speedup is not None:
                 yield Static(classes="gap")
                 yield Digits(ratio(speedup.value))
-                yield Static(
-                    f"95 % from\n{ratio(speedup.lo)} to\n{ratio(speedup.hi)}", classes="interval", markup=False
-                )
+                interval = f"95 % from\n{ratio(speedup.lo)} to\n{ratio(speedup.hi)}" if speedup.lo is not None else ""
+                yield Static(interval, classes="interval", markup=False)
         yield Static(word, classes="word plain", markup=False)
-        if best is not None and self._has_speedup:
-            yield Static(f"{speedup_text(best.result)} of eager speed", classes="plain", markup=False)
+        if speedup is not None:
+            yield Static(f"{speedup_text(speedup)} of eager speed", classes="plain", markup=False)
         yield Prose(Content(one_line(self._verdict.headline, self._ascii_only)), classes="headline")
         yield Prose(self._step_line(), classes="step")
 
