@@ -117,7 +117,7 @@ def page(records: Sequence[Record]) -> str:
     parts = [
         "# Results",
         f"`python -m tests.benchmarks.results` wrote this page from {_RECORDS}; no row is typed by hand. Of the figures"
-        f"\nwith a bar {met} hold it and {failed} do not; {len(missing)} benchmarks were not run. Times of a busy machine"
+        f"\nwith a bar {met} hold it and {failed} do not; {len(missing)} benchmarks were not run. Times of a busy host"
         "\nare worth little, so each row tells its load. A bar that is for a GPU is not held against a CPU.",
         markdown_table(
             ("what", "found", "bar", "met", "where", "versions", "date"),
