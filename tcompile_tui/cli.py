@@ -74,7 +74,7 @@ def replay(run_folder: str, speed: float) -> None:
     open_app(feed=ReplayFeed(recorded_run(run_folder), speed=speed))
 
 
-@main.command()
+@main.command(short_help="Watch a real run that was recorded on an H200.")
 @click.option(
     "--speed", type=click.FloatRange(min=0.1), default=4.0, show_default=True, help="Times as fast as it was."
 )
