@@ -17,7 +17,6 @@ from statistics import NormalDist, fmean, median, stdev
 DISCARDED_AFTER_SWITCH = 2
 # Looking only here keeps the chance of stopping on luck small; the interval is calibrated for these looks.
 LOOKS = (20, 28, 40, 56, 80, 112, 160, 200)
-MAX_PAIRS = LOOKS[-1]
 MIN_PAIRS_FOR_INTERVAL = 5
 EQUIVALENCE = 0.02
 _TRIM = 0.10

@@ -30,7 +30,6 @@ class ArmSteps:
 
     series: StepSeries = field(default_factory=StepSeries)
     warmup_steps: int = 0
-    warmup_wall_ns: int = 0
     first_step_ns: int | None = None
     start_was_suspended: bool = False
     suspensions: int = 0
@@ -40,7 +39,6 @@ class ArmSteps:
     host_shares: list[float] = field(default_factory=list)
     steadiness: ev.Steadiness = ev.Steadiness.WARMING_UP
     steady_from: int | None = None
-    steady_bound: float | None = None
 
     @property
     def host_share(self) -> float | None:
@@ -228,11 +226,7 @@ class RunState:
         process = self.processes.get(event.of_process)
         if process is not None:
             arm = process.arm(event.arm)
-            arm.steadiness, arm.steady_from, arm.steady_bound = (
-                event.steadiness,
-                event.start_index,
-                event.bound,
-            )
+            arm.steadiness, arm.steady_from = event.steadiness, event.start_index
 
     @_apply.register
     def _compile_stopped(self, event: ev.CompileStopped) -> None:
@@ -342,7 +336,6 @@ class RunState:
             arm.host_shares.append(min(1.0, sum(event.host_ns) / max(1, event.wall_ns)))
         if event.role is ev.BlockRole.WARMUP:
             arm.warmup_steps += event.steps
-            arm.warmup_wall_ns += event.wall_ns
         elif event.role is ev.BlockRole.SETTLE:
             at = (index - event.first_index for index in event.compiled_at)
             compiling = [steps[position] for position in at if 0 <= position < len(steps)]

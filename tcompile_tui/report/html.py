@@ -8,7 +8,7 @@ from typing import Any
 from tcompile_tui.core.findings import Finding, Severity
 from tcompile_tui.core.reported_run import ReportedRun, environment_rows
 from tcompile_tui.core.results import StartCost
-from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, ratio
+from tcompile_tui.core.units import MISSING, count, duration, joules, milliseconds, percent, ratio
 from tcompile_tui.report.formats import MissingLibraryError
 from tcompile_tui.report.mode_rows import known_rows
 from tcompile_tui.report.shape_table import HEAD, shape_notes, shape_rows
@@ -89,7 +89,8 @@ def _facts(run: ReportedRun) -> list[tuple[str, str, str]]:
     wall = duration(found.steps * result.eager_mean_ms / 1e3) if found and found.steps and result.eager_mean_ms else ""
     gain = judged.planned_gain
     plan = f"{count(run.verdict.planned_steps)} steps{' (assumed)' if run.verdict.assumed_plan else ''}"
-    return [
+    energy = result.energy if result.energy is not None and result.energy.saved_share is not None else None
+    facts = [
         ("speedup", ratio(speedup.value), f"{ratio(speedup.lo)} to {ratio(speedup.hi)}, {rests_on}"),
         ("one step", _step(result.compiled_ms), f"eager {_step(result.eager_ms)}"),
         ("cold start", _start(result.cold_start), f"warm {_start(result.warm_start)}"),
@@ -97,6 +98,9 @@ def _facts(run: ReportedRun) -> list[tuple[str, str, str]]:
         ("saves", percent(gain) if gain is None or gain >= 0 else "nothing", f"of {plan}"),
         ("outputs", result.accuracy.agreement.value if result.accuracy else "not checked", "against eager"),
     ]  # fmt: skip
+    if energy is not None:
+        facts.append(("energy of a step", joules(energy.compiled_j), f"eager {joules(energy.eager_j)}"))
+    return facts
 
 
 def _step(value_ms: float | None) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from tcompile_tui.core.breakeven import BreakEven
+from tcompile_tui.core.projections import HORIZONS_HOURS
 from tcompile_tui.core.results import ModeResult, planned_gain
 from tcompile_tui.core.spec import Arm
 from tcompile_tui.core.units import MISSING, count, duration, joules, milliseconds, percent, ratio, size
 from tcompile_tui.core.verdict import JudgedMode
 
-_HORIZONS = (("1 h", 3_600.0), ("24 h", 86_400.0), ("1 week", 604_800.0))
 Row: TypeAlias = tuple[str, Callable[[JudgedMode], str]]
 
 
@@ -36,8 +36,8 @@ def mode_rows() -> Iterator[Row]:
     yield "  95 %", lambda judged: _break_even_range(judged.result.break_even_cold)
     yield "warm start", lambda judged: duration(judged.result.warm_start.total_s if judged.result.warm_start else None)
     yield "  break-even", lambda judged: _break_even(judged.result.break_even_warm)
-    for name, seconds in _HORIZONS:
-        yield f"saves in {name}", _saved_in(seconds)
+    for name, hours in HORIZONS_HOURS.items():
+        yield f"saves in {name}", _saved_in(hours)
     yield "outputs", lambda judged: judged.result.accuracy.agreement.value if judged.result.accuracy else MISSING
     yield "peak memory", lambda judged: size(judged.result.peak_memory_bytes)
     yield "eager's peak", lambda judged: size(judged.result.eager_peak_memory_bytes)
@@ -91,9 +91,9 @@ def _latency(judged: JudgedMode, arm: Arm, p99: bool) -> str:
     return _step_ms((found.p99_ms if p99 else found.p50_ms) if found is not None else None)
 
 
-def _saved_in(seconds: float) -> Callable[[JudgedMode], str]:
+def _saved_in(hours: float) -> Callable[[JudgedMode], str]:
     def saved(judged: JudgedMode) -> str:
         eager_ms = judged.result.eager_mean_ms
-        return percent(planned_gain(judged.result, seconds * 1e3 / eager_ms if eager_ms else None))
+        return percent(planned_gain(judged.result, hours * 3.6e6 / eager_ms if eager_ms else None))
 
     return saved

@@ -9,7 +9,6 @@ that are there already are not run again. At the end the table is written to zoo
 
 from __future__ import annotations
 
-import argparse
 import json
 import shlex
 import subprocess
@@ -20,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any
+
+from tests.benchmarks.record import Figure, Record, parser, publish, record
 
 _HERE = Path(__file__).parent
 _TABLE, _ROWS = _HERE / "zoo.md", _HERE / "zoo.jsonl"
@@ -175,13 +176,20 @@ def _row(model: Model, row: dict[str, Any] | None) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def as_record(rows: Sequence[dict[str, Any]], device: str) -> Record:
+    decided = sum(row["status"] == 0 for row in rows)
+    name = f"architectures that come to a decision, of {len(MODELS)} of {len({m.kind for m in MODELS})} kinds"
+    figure = Figure(name, f"{decided} of {len(rows)} that were run", "all", decided == len(rows) == len(MODELS))
+    return record("zoo", [figure], notes=("One row each in [zoo.md](zoo.md).",), device=device)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", required=True, metavar="EXE")
-    parser.add_argument("--rows", type=Path, default=_ROWS, metavar="FILE")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only models whose target holds one of these")
-    options = parser.parse_args()
+    asked = parser(__doc__)
+    asked.add_argument("--python", required=True, metavar="EXE")
+    asked.add_argument("--rows", type=Path, default=_ROWS, metavar="FILE")
+    asked.add_argument("--device", default="cpu")
+    asked.add_argument("names", nargs="*", metavar="NAME", help="only models whose target holds one of these")
+    options = asked.parse_args()
     done = {(row["target"], row["options"]) for row in read_rows(options.rows)}
     for model in MODELS:
         wanted = not options.names or any(name in model.target for name in options.names)
@@ -191,7 +199,9 @@ def main() -> int:
         with options.rows.open("a") as file:
             file.write(json.dumps(row) + "\n")
         print(f"{row['decision'] or 'none':<20} {row['seconds']:>4} s  {model.target}: {row['headline']}", flush=True)
-    _TABLE.write_text(table(read_rows(options.rows)))
+    rows = read_rows(options.rows)
+    _TABLE.write_text(table(rows))
+    publish(as_record(rows, options.device), options.json)
     return 0
 
 
