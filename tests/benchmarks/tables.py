@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 
 def arguments(description: str | None, runs: int, seed: int) -> tuple[int, int]:
@@ -15,12 +15,17 @@ def arguments(description: str | None, runs: int, seed: int) -> tuple[int, int]:
     return read.runs, read.seed
 
 
-def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def table_lines(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Markdown; numbers to the right."""
-    print(f"| {' | '.join(heads)} |")
-    print(f"|{'|'.join('---' if column == 0 else '---:' for column in range(len(heads)))}|")
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{'|'.join('---' if column == 0 else '---:' for column in range(len(heads)))}|"
     for row in rows:
-        print(f"| {' | '.join(row)} |", flush=True)
+        yield f"| {' | '.join(row)} |"
+
+
+def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    for line in table_lines(heads, rows):
+        print(line, flush=True)
 
 
 def share(part: int, whole: int) -> str:

@@ -21,6 +21,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from tests.benchmarks.rows import add_row, read_rows
+
 _HERE = Path(__file__).parent
 _TABLE, _ROWS = _HERE / "zoo.md", _HERE / "zoo.jsonl"
 _BUDGET_S = 400
@@ -126,10 +128,6 @@ def _verdict(text: str) -> dict[str, Any]:
     return found
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """The page that is kept: one row for each model, those without a result as "not run"."""
     known = {(row["target"], row["options"]): row for row in rows}
@@ -188,8 +186,7 @@ def main() -> int:
         if not wanted or (model.target, model.options) in done:
             continue
         row = run_model(model, options.python, options.device)
-        with options.rows.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        add_row(options.rows, row)
         print(f"{row['decision'] or 'none':<20} {row['seconds']:>4} s  {model.target}: {row['headline']}", flush=True)
     _TABLE.write_text(table(read_rows(options.rows)))
     return 0
