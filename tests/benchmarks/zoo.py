@@ -53,8 +53,8 @@ SETS = {
     False: Set(
         "zoo", "Architectures", SMALL, 400,
         "Random weights, small sizes and a busy machine: what counts here is what the compiler does with a model, not"
-        " the speed. (torchvision's own operators need a CUDA build of torch; there `nms` was a stand-in of a few lines, in"
-        " the interpreter's environment.)",
+        " the speed. (torchvision's own operators need a CUDA build of torch; there `nms` was a stand-in of a few"
+        " lines, in the interpreter's environment.)",
     ),
     True: Set(
         "zoo_real", "Architectures at real sizes", REAL, 100,
@@ -125,9 +125,10 @@ def _preamble(of: Set, rows: Sequence[dict[str, Any]]) -> list[str]:
     places = sorted({f"torch {row['torch']} on {row['machine']}" for row in rows if row["torch"]})
     dates = sorted({row["date"] for row in rows if "date" in row})
     decided = sum(row["status"] == 0 for row in rows)
+    missing = len(of.models) - len(rows)
     text = (
         f"`python -m tests.benchmarks.zoo{of.option} --python EXE`: {', '.join([*places, *dates[-1:]])}. {decided} of"
-        f" the {len(rows)} models that were run came to a decision; {len(of.models) - len(rows)} were not run. {of.says}"
+        f" the {len(rows)} models that were run came to a decision; {missing} were not run. {of.says}"
     )
     return textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False)
 
