@@ -16,6 +16,7 @@ from tcompile_tui.cli_caches import MODES, caches
 from tcompile_tui.cli_doctor import doctor
 from tcompile_tui.cli_gate import gate_of, gate_options, tell_gate, write_junit
 from tcompile_tui.cli_inspect import inspect
+from tcompile_tui.cli_live import LiveFiles, live_options
 from tcompile_tui.cli_recorded import compare, decide, report
 from tcompile_tui.cli_shapes import shape_options, with_shapes
 from tcompile_tui.cli_shared import assignments, fail, recorded_run
@@ -145,6 +146,7 @@ def _run_options(function: Any) -> Any:
 )
 @click.option("--name", help="Name for the run folder. Default: the model's.")
 @click.option("--json", "json_path", metavar="FILE|-", help="Write the verdict as JSON to a file, or to stdout.")
+@live_options
 @gate_options
 @click.option("--keep-caches", is_flag=True, help="Keep the compile caches of this run.")
 @click.option(
@@ -184,10 +186,11 @@ def run(target: str, argv: tuple[str, ...], **options: Any) -> None:
         fail(str(error), 2)
     except InterpreterError as error:
         fail(config.complaint("python", str(error)) if from_config else str(error), 2 if options["python"] else 4)
-    _execute(prepared, options["json_path"], options["junit_path"])
+    live = LiveFiles(options["metrics_textfile"], options["csv_path"])
+    _execute(prepared, options["json_path"], options["junit_path"], live)
 
 
-def _execute(prepared: Any, json_path: str | None, junit_path: Path | None) -> None:
+def _execute(prepared: Any, json_path: str | None, junit_path: Path | None, live: LiveFiles) -> None:
     from tcompile_tui.host.stopping import StopRequest
     from tcompile_tui.host.supervisor import execute
     from tcompile_tui.report.progress import ProgressLine
@@ -198,6 +201,7 @@ def _execute(prepared: Any, json_path: str | None, junit_path: Path | None) -> N
     def on_change(state: Any) -> None:
         progress.silent = progress.silent or stop.terminal_gone
         progress.update(state)
+        live.update(state)
 
     with stop.listening():
         try:
@@ -205,6 +209,7 @@ def _execute(prepared: Any, json_path: str | None, junit_path: Path | None) -> N
         except OSError as error:
             fail(f"cannot write the run: {error}; choose another folder with --runs-dir", 6)
         progress.close()
+        live.finish(finished, silent=progress.silent)
         _report(finished, json_path, silent=progress.silent)
         if junit_path is not None:
             name, seconds = finished.folder.path.name, finished.state.now_s

@@ -1,6 +1,6 @@
 """Which wrong outputs the accuracy check finds: defects put into what really compiled sample models return.
 
-    python -m tests.benchmarks.defects [MODEL...] [--device D] [--json FILE] [--seconds S] [--jobs N] [--table-only]
+    python -m tests.benchmarks.defects [MODEL...] [--device D] [--rows FILE] [--seconds S] [--jobs N] [--table-only]
 
 Each sample model is compiled once for each way to calculate, its outputs (for training the smallest large gradient)
 are spoilt, and the worker's comparison and the judgement are asked as in a run: with the reference in higher
@@ -11,7 +11,6 @@ those that are there are not run again, and RESULTS_DEFECTS.md beside this file 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import multiprocessing
@@ -28,8 +27,9 @@ import torch
 from tcompile_tui.core.accuracy import Agreement
 from tcompile_tui.worker.reference import Reference
 from tests.benchmarks.injected import DEFECTS, MODELS, WAYS, Outputs, judged, outputs_of, spoil
+from tests.benchmarks.record import Figure, Record, device_here, parser, publish, record, table
 from tests.benchmarks.rows import add_row, place_of, read_rows, today
-from tests.benchmarks.tables import table_lines
+from tests.benchmarks.tables import markdown_table
 
 _HERE = Path(__file__).parent
 _ROWS, _PAGE = _HERE / "defects.jsonl", _HERE / "RESULTS_DEFECTS.md"
@@ -41,6 +41,8 @@ _MARKS = {
     Agreement.WITHIN_ROUNDING: _PASSED,
     Agreement.SAME: _PASSED,
 }
+
+_SUMMARY_HEADS = ("calculates in", "reference", *DEFECTS)
 
 Row: TypeAlias = dict[str, Any]
 # (model, index of the way, device)
@@ -103,7 +105,7 @@ def _section(place: str, rows: Sequence[Row]) -> Iterator[str]:
     missing = [model for model in MODELS for way in WAYS if (model, way.name) not in cells]
     alarms = [row for row in rows if row["alarm"] is not None]
     yield from (f"## {place}", "", f"{max(row['date'] for row in rows)}. Caught, of the outputs that a defect changed:")
-    yield from ("", *table_lines(["calculates in", "reference", *DEFECTS], _summary(rows)), "")
+    yield from ("", markdown_table(_SUMMARY_HEADS, _summary(rows)), "")
     wrong = sum(row["marks"][_NONE] == _CAUGHT for row in alarms)
     yield f"{wrong} false alarms and {len(alarms) - wrong} right results called uncertain, in {len(rows)} rows."
     yield from (f"- {row['model']}, {row['way']}: {row['alarm']}" for row in alarms)
@@ -111,7 +113,7 @@ def _section(place: str, rows: Sequence[Row]) -> Iterator[str]:
         yield f"Not run: {len(missing)} of {len(MODELS) * len(WAYS)} (of {', '.join(dict.fromkeys(missing))})."
     heads = ["model", "calculates in", "reference", *DEFECTS]
     every = [[row["model"], row["way"], row["reference"] or "none", *_marks(row)] for row in rows]
-    yield from ("", *table_lines(heads, every))
+    yield from ("", markdown_table(heads, every))
 
 
 def _marks(row: Row) -> list[str]:
@@ -154,18 +156,32 @@ def _run(cells: Sequence[Cell], jobs: int, seconds: float, file: Path) -> None:
                 add_row(file, row)
 
 
+def as_record(rows: Sequence[Row], device: str) -> Record:
+    """The figures that count are those with a reference, as the standard preset has it."""
+    alarms = sum(row["marks"][_NONE] == _CAUGHT for row in rows)
+    figures = [Figure("false alarms on the sample models", f"{alarms} of {len(rows)}", "none", not alarms)]
+    referenced = [row for row in rows if row["reference"] is not None]
+    figures += [
+        Figure(f"caught with a reference: {label}", _count([row["marks"][label] for row in referenced]))
+        for label in DEFECTS
+        if label != _NONE
+    ]
+    every = table(_SUMMARY_HEADS, list(_summary(rows)))
+    return record("defects", figures, [every], [f"Every row in [{_PAGE.name}]({_PAGE.name})."], device=device)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=MODELS, metavar="MODEL")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--json", type=Path, default=_ROWS, metavar="FILE", help="one row of JSON a line")
-    parser.add_argument("--seconds", type=float, default=3600.0, help="what is not done then is left out")
-    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 3))
-    parser.add_argument("--table-only", action="store_true", help="run nothing, write the page again")
-    asked = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("models", nargs="*", default=MODELS, metavar="MODEL")
+    options.add_argument("--device", default=device_here())
+    options.add_argument("--rows", type=Path, default=_ROWS, metavar="FILE", help="one row of JSON a line")
+    options.add_argument("--seconds", type=float, default=3600.0, help="what is not done then is left out")
+    options.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 3))
+    options.add_argument("--table-only", action="store_true", help="run nothing, write the page again")
+    asked = options.parse_args()
+    place = place_of(asked.device)
     if not asked.table_only:
-        place = place_of(asked.device)
-        known = {(row["model"], row["way"]) for row in read_rows(asked.json) if row["place"] == place}
+        known = {(row["model"], row["way"]) for row in read_rows(asked.rows) if row["place"] == place}
         # The main ways of every model first.
         cells = [
             (model, number, asked.device)
@@ -174,10 +190,11 @@ def main() -> None:
             for number in numbers
             if (model, WAYS[number].name) not in known
         ]
-        _run(cells, asked.jobs, asked.seconds, asked.json)
-    text = page(read_rows(asked.json))
-    _PAGE.write_text(text)
-    print(text)
+        _run(cells, asked.jobs, asked.seconds, asked.rows)
+    rows = read_rows(asked.rows)
+    _PAGE.write_text(page(rows))
+    if not asked.table_only:
+        publish(as_record([row for row in rows if row["place"] == place], asked.device), asked.json)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Does the script that a report is turned into find what the run found?
 
-    python -m tests.benchmarks.script_agreement [MODEL[:MODE] ...] [--device D] [--preset P] [--json FILE]
+    python -m tests.benchmarks.script_agreement [MODEL[:MODE] ...] [--device D] [--preset P] [--rows FILE]
 
 Each sample model is run, `report --format script` writes its script, and the script is started with --cold-start, as
 a person would. The speedups agree if each lies in the other's 95 % interval; two cold starts agree if they differ by
@@ -10,7 +10,6 @@ script_agreement.jsonl beside this file) when it is done, and RESULTS_SCRIPT_AGR
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
 import subprocess
@@ -23,8 +22,9 @@ from typing import Any, TypeAlias
 
 from tcompile_tui.core.breakeven import PRIOR_COST_SPREAD
 from tests.benchmarks.program import PROJECT, Ran, run_program
+from tests.benchmarks.record import Figure, Record, parser, publish, record, table
 from tests.benchmarks.rows import add_row, read_rows, today
-from tests.benchmarks.tables import table_lines
+from tests.benchmarks.tables import markdown_table
 
 _HERE = Path(__file__).parent
 _ROWS, _PAGE = _HERE / "script_agreement.jsonl", _HERE / "RESULTS_SCRIPT_AGREEMENT.md"
@@ -36,6 +36,8 @@ _COLD_TOLERANCE = 1.96 * math.sqrt(2) * PRIOR_COST_SPREAD
 _SPEEDUP = re.compile(r"^speedup ([\d.]+)x \(([\d.]+)x to ([\d.]+)x\)", re.MULTILINE)
 _COLD_START = re.compile(r"^cold start ([\d.]+) s", re.MULTILINE)
 _DIFFERENCE = re.compile(r"^- (.+)$", re.MULTILINE)
+
+_HEADS = ("model", "mode", "preset", "run", "script", "run's cold start", "script's", "agree")
 
 Row: TypeAlias = dict[str, Any]
 
@@ -128,8 +130,7 @@ def page(rows: Sequence[Row]) -> str:
 def _section(place: str, rows: Sequence[Row]) -> Iterator[str]:
     agree = sum(not disagreements(row) for row in rows)
     yield from (f"## {place}", "", f"{max(row['date'] for row in rows)}. {agree} of {len(rows)} agree.", "")
-    heads = ("model", "mode", "preset", "run", "script", "run's cold start", "script's", "agree")
-    yield from table_lines(heads, map(_cells, rows))
+    yield markdown_table(_HEADS, map(_cells, rows))
     notes = [f"- {row['model']}: {text}" for row in rows for text in [*row["differences"], row["error"]] if text]
     if notes:
         yield from ("", "What the scripts say beside:", "", *notes)
@@ -151,26 +152,34 @@ def _seconds(seconds: float | None) -> str:
     return f"{seconds:.1f} s" if seconds is not None else "n/a"
 
 
+def as_record(rows: Sequence[Row], device: str) -> Record:
+    agree = sum(not disagreements(row) for row in rows)
+    name = "the reproduction script finds the run's speedup and cold start"
+    figure = Figure(name, f"{agree} of {len(rows)}", "all", agree == len(rows))
+    return record("script_agreement", [figure], [table(_HEADS, list(map(_cells, rows)))], device=device)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=_CELLS, metavar="MODEL[:MODE]")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--preset", default="quick")
-    parser.add_argument("--json", type=Path, default=_ROWS, metavar="FILE", help="one row of JSON a line")
-    parser.add_argument("--seconds", type=float, default=3600.0, help="what is not begun then is left out")
-    parser.add_argument("--table-only", action="store_true", help="run nothing, write the page again")
-    asked = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("models", nargs="*", default=_CELLS, metavar="MODEL[:MODE]")
+    options.add_argument("--device", default="cpu")
+    options.add_argument("--preset", default="quick")
+    options.add_argument("--rows", type=Path, default=_ROWS, metavar="FILE", help="one row of JSON a line")
+    options.add_argument("--seconds", type=float, default=3600.0, help="what is not begun then is left out")
+    options.add_argument("--table-only", action="store_true", help="run nothing, write the page again")
+    asked = options.parse_args()
     until = monotonic() + asked.seconds
     for cell in asked.models if not asked.table_only else ():
         if monotonic() > until:
             print(f"{asked.seconds:.0f} s are over", file=sys.stderr)
             break
         row = measure(cell, asked.device, asked.preset)
-        add_row(asked.json, row)
+        add_row(asked.rows, row)
         print(f"{row['seconds']:>4} s  {' | '.join(_cells(row))}", file=sys.stderr, flush=True)
-    text = page(read_rows(asked.json))
-    _PAGE.write_text(text)
-    print(text)
+    rows = read_rows(asked.rows)
+    _PAGE.write_text(page(rows))
+    if not asked.table_only:
+        publish(as_record(rows, asked.device), asked.json)
     return 0
 
 

@@ -1,6 +1,6 @@
 """Training with cudagraphs: every sample model in mode reduce-overhead, and again with four micro-batches a step.
 
-    python -m tests.benchmarks.training [NAME...] [--device D] [--json FILE] [--seconds S] [--jobs N] [--table-only]
+    python -m tests.benchmarks.training [NAME...] [--device D] [--rows FILE] [--seconds S] [--jobs N]
 
 Cudagraphs write each result to the address of the one before. A harness that holds on to a step's outputs makes torch
 raise "overwritten by a subsequent run"; gradients that add up over micro-batches may raise it too, or come out wrong.
@@ -12,7 +12,6 @@ it is done, and RESULTS_TRAINING.md shows them all.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -22,8 +21,9 @@ from time import monotonic
 from typing import Any, TypeAlias
 
 from tests.benchmarks.program import run_program
+from tests.benchmarks.record import Figure, Record, parser, publish, record, table
 from tests.benchmarks.rows import add_row, read_rows, today
-from tests.benchmarks.tables import table_lines
+from tests.benchmarks.tables import markdown_table
 
 _HERE = Path(__file__).parent
 _ROWS, _PAGE = _HERE / "training.jsonl", _HERE / "RESULTS_TRAINING.md"
@@ -43,6 +43,8 @@ _RIGHT = ("same", "within rounding", "random, with the same distribution")
 _NAMED = ("cudagraph-accumulation", "outputs-different", "outputs-uncertain")
 _BUDGET_S = 150.0
 _MIN_S = 30.0
+
+_HEADS = ("model", "micro-batches", "decision", "gradients", "graphs recorded", "findings", "as it must be")
 
 Row: TypeAlias = dict[str, Any]
 
@@ -96,8 +98,7 @@ def _section(place: str, rows: Sequence[Row]) -> Iterator[str]:
     missing = len(_SAMPLES) * len(_MICRO_BATCHES) - len(rows)
     yield from (f"## {place}", "", f"{max(row['date'] for row in rows)}. {len(rows) - len(faults)} of {len(rows)} as")
     yield from (f"they must be, {missing} not run.", "")
-    heads = ("model", "micro-batches", "decision", "gradients", "graphs recorded", "findings", "as it must be")
-    yield from table_lines(heads, map(_cells, rows))
+    yield markdown_table(_HEADS, map(_cells, rows))
 
 
 def _cells(row: Row) -> list[str]:
@@ -114,17 +115,24 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
+def as_record(rows: Sequence[Row], device: str) -> Record:
+    right, all_of_them = sum(fault(row) is None for row in rows), len(_SAMPLES) * len(_MICRO_BATCHES)
+    name = f"training in {_MODE} ends in a decision, with micro-batches in right gradients or a finding"
+    figure = Figure(name, f"{right} of {len(rows)} that were run", "all", right == len(rows) == all_of_them)
+    return record("training", [figure], [table(_HEADS, list(map(_cells, rows)))], device=device)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=_SAMPLES, metavar="NAME")
-    parser.add_argument("--device", default="cuda", help="without cudagraphs (cpu) only the harness is tried")
-    parser.add_argument("--json", type=Path, default=_ROWS, metavar="FILE", help="one row of JSON a line")
-    parser.add_argument("--seconds", type=float, default=3600.0, help="what is not begun then is left out")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--table-only", action="store_true", help="run nothing, write the page again")
-    asked = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("models", nargs="*", default=_SAMPLES, metavar="NAME")
+    options.add_argument("--device", default="cuda", help="without cudagraphs (cpu) only the harness is tried")
+    options.add_argument("--rows", type=Path, default=_ROWS, metavar="FILE", help="one row of JSON a line")
+    options.add_argument("--seconds", type=float, default=3600.0, help="what is not begun then is left out")
+    options.add_argument("--jobs", type=int, default=1)
+    options.add_argument("--table-only", action="store_true", help="run nothing, write the page again")
+    asked = options.parse_args()
     until = monotonic() + asked.seconds
-    known = {(row["model"], row["micro_batches"]) for row in read_rows(asked.json)}
+    known = {(row["model"], row["micro_batches"]) for row in read_rows(asked.rows)}
     cells = [(name, count) for count in _MICRO_BATCHES for name in asked.models if (name, count) not in known]
 
     def work(name: str, count: int) -> Row | None:
@@ -135,11 +143,12 @@ def main() -> int:
         for done in as_completed([pool.submit(work, *cell) for cell in cells if not asked.table_only]):
             row = done.result()
             if row is not None:
-                add_row(asked.json, row)
+                add_row(asked.rows, row)
                 print(f"{row['seconds']:>4} s  {' | '.join(_cells(row))}", file=sys.stderr, flush=True)
-    text = page(read_rows(asked.json))
-    _PAGE.write_text(text)
-    print(text)
+    rows = read_rows(asked.rows)
+    _PAGE.write_text(page(rows))
+    if not asked.table_only:
+        publish(as_record(rows, asked.device), asked.json)
     return 0
 
 

@@ -10,7 +10,6 @@ already are not run again. At the end the table is written to zoo.md or zoo_real
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import textwrap
@@ -21,6 +20,7 @@ from time import monotonic
 from typing import Any
 
 from tests.benchmarks.program import run_program
+from tests.benchmarks.record import Figure, Record, parser, publish, record
 from tests.benchmarks.rows import add_row, read_rows, today
 from tests.benchmarks.zoo_models import REAL, SMALL, Model
 
@@ -155,18 +155,24 @@ def _figures(row: dict[str, Any]) -> list[str]:
     ]
 
 
+def as_record(of: Set, rows: Sequence[dict[str, Any]], device: str) -> Record:
+    decided = sum(row["status"] == 0 for row in rows)
+    name = f"architectures that come to a decision, of {len(of.models)} of {len({m.kind for m in of.models})} kinds"
+    complete = decided == len(rows) == len(of.models)
+    figure = Figure(name, f"{decided} of {len(rows)} that were run", "all", complete)
+    return record(of.name, [figure], notes=(f"One row each in [{of.page.name}]({of.page.name}).",), device=device)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--real", action="store_true", help="the sizes that people run")
-    parser.add_argument("--python", default=sys.executable, metavar="EXE")
-    parser.add_argument("--rows", type=Path, metavar="FILE")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument(
-        "--seconds", type=float, default=36_000.0, help="what is not done then is left for another time"
-    )
-    parser.add_argument("--table-only", action="store_true", help="run nothing, write the page again")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only models whose target holds one of these")
-    asked = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--real", action="store_true", help="the sizes that people run")
+    options.add_argument("--python", default=sys.executable, metavar="EXE")
+    options.add_argument("--rows", type=Path, metavar="FILE")
+    options.add_argument("--device", default="cpu")
+    options.add_argument("--seconds", type=float, default=36_000.0, help="what is not done then is left for later")
+    options.add_argument("--table-only", action="store_true", help="run nothing, write the page again")
+    options.add_argument("names", nargs="*", metavar="NAME", help="only models whose target holds one of these")
+    asked = options.parse_args()
     of, until = SETS[asked.real], monotonic() + asked.seconds
     file = asked.rows or of.rows
     done = {(row["target"], row["options"]) for row in read_rows(file)}
@@ -181,7 +187,10 @@ def main() -> int:
         row = run_model(model, asked.python, asked.device, min(of.budget_s, left_s - _SLACK_S))
         add_row(file, row)
         print(f"{row['decision'] or 'none':<20} {row['seconds']:>4} s  {model.target}: {row['headline']}", flush=True)
-    of.page.write_text(table(of, read_rows(file)))
+    rows = read_rows(file)
+    of.page.write_text(table(of, rows))
+    if not asked.table_only:
+        publish(as_record(of, rows, asked.device), asked.json)
     return 0
 
 
