@@ -217,6 +217,7 @@ def test_what_is_close_and_yet_further_than_eager_is_uncertain_in_float32() -> N
         ((1.0, 1.01), "scaled by 1.0100"),
         ((1.0, 1.0003), ""),  # within six standard errors
         ((1.006, 1.01), ""),  # eager is no better
+        ((1.0001, 0.9983), ""),  # a correct ResNet-18's: one of its factors is rounded
         ((1.0, 0.99), "scaled by 0.9900"),
     ],
 )
@@ -248,6 +249,31 @@ def test_a_gradient_of_zero_is_measured_by_eagers_own_rounding() -> None:
         zero = _referenced(1e-8, compiled, rms_reference=1e-17, eager_max=1e-7, compiled_max=1e-6)
         zero = replace(zero, path="gradient of bias", rms_reference=1e-8, rms_difference=compiled)
         assert judged(large, zero).agreement is agreement
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({}, ""),
+        ({"compiled_rms": 2e-1}, "its error"),
+        ({"compiled_slope": 1.01}, "scaled by 1.0100"),
+        ({"compiled_max": 1.0}, "largest error"),
+    ],
+)
+def test_gradients_may_be_further_off_where_the_outputs_rounding_is(changes: dict[str, Any], fault: str) -> None:
+    """As in a ResNet-18 of float32: some ReLUs flip, by chance more of them in one of the arms."""
+    gradient = replace(_referenced(3e-3, 1e-2, **changes), path="gradient of weight")
+    other = replace(_referenced(4e-3, 4e-3), path="gradient of bias")
+    output = replace(_referenced(1.2e-6, 2.7e-6), allclose_violations=0)
+    found = judged(output, other, gradient, training=True)
+    assert (found.agreement is Agreement.DIFFERENT, fault in found.detail) == (bool(fault), True)
+    assert found.path == "gradient of weight"
+
+
+def test_without_a_reference_a_gradient_of_one_per_cent_more_is_uncertain_and_random_numbers_are_wrong() -> None:
+    for relative, agreement in ((1.2e-2, Agreement.UNCERTAIN), (1.4, Agreement.DIFFERENT)):
+        assert judged(_gradient("weight", 1.0, relative, allclose_violations=1)).agreement is agreement
+    assert judged(differing(1.2e-2)).agreement is Agreement.DIFFERENT
 
 
 def test_a_reference_that_eager_itself_does_not_resemble_is_no_yardstick() -> None:
