@@ -227,7 +227,13 @@ def _decide_mode(
         return Decision.SKIP, "it is slower in steady state"
     if speedup.lo <= 1:
         if speedup.at_most < 1 + EQUIVALENCE:
-            return Decision.SKIP, f"no gain larger than {percent(speedup.at_most - 1)}"
+            gain_at_most = speedup.at_most - 1
+            why = (
+                f"no gain larger than {percent(gain_at_most)}"
+                if gain_at_most > 0
+                else "it is no faster in steady state"
+            )
+            return Decision.SKIP, why
         return (
             Decision.TEST_CAREFULLY,
             f"a difference below {percent(speedup.smallest_detectable)} could not be seen",
