@@ -126,7 +126,8 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
 
     def on_mount(self) -> None:
         self.query_one(CommandBar).border_title = "The same from a shell"
-        self.query_one("#files-panel").border_title = "Files"
+        files = self.query_one("#files-panel")
+        files.border_title, files.border_subtitle = "Files", "arrows, then enter"
 
     def on_title_drawn(self) -> None:
         self.set_timer(_WRITE_S, self._fill)
