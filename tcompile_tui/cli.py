@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import tcompile_tui
+from tcompile_tui.cli_arms import arm_options, read_modes
 from tcompile_tui.cli_caches import MODES, caches
 from tcompile_tui.cli_doctor import doctor
 from tcompile_tui.cli_gate import gate_of, gate_options, tell_gate, write_junit
@@ -123,6 +124,7 @@ def _run_options(function: Any) -> Any:
 @click.argument("target")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED)
 @_run_options
+@arm_options
 @shape_options
 @click.option(
     "--python",
@@ -268,14 +270,12 @@ def _request(target: str, argv: tuple[str, ...], options: dict[str, Any]) -> Run
 def _spec(target: str, options: dict[str, Any]) -> RunSpec:
     from tcompile_tui.core.spec import (
         ONE_COLD_START,
-        Mode,
         Plan,
         Preset,
         RunSpec,
         SpecError,
         Task,
         check_inputs,
-        order_modes,
         parse_arguments,
         parse_device,
         parse_dtype,
@@ -293,7 +293,7 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         target=parse_target(target),
         inputs=parse_inputs(options["inputs"]),
         task=task,
-        modes=order_modes([Mode(mode) for mode in options["modes"]]),
+        modes=read_modes(options["modes"], options["arms"]),
         device=parse_device(options["device"]),
         dtype=parse_dtype(options["dtype"]) if options["dtype"] else None,
         amp=options["amp"],

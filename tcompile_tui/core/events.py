@@ -18,6 +18,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from json import JSONEncoder
 from typing import ClassVar
 
+from .compile_options import CompiledBlocks as CompiledBlocks
 from .compiler_events import (
     ArtifactCount as ArtifactCount,
     ArtifactsMoved as ArtifactsMoved,
@@ -286,10 +287,12 @@ class ModelReady(Event):
 @dataclass(frozen=True, kw_only=True)
 class ModelCompiled(Event):
     """The model was handed to torch.compile. In place is `model.compile()`. `wrapped` is `torch.compile(model)`, for
-    a model whose forward is torch's own: in place, Dynamo skips it without a word."""
+    a model whose forward is torch's own: in place, Dynamo skips it without a word. `blocks`: only these were, or were
+    marked as what repeats; None for the model as it is."""
 
     kind: ClassVar[str] = "model_compiled"
     wrapped: bool
+    blocks: CompiledBlocks | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

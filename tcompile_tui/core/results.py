@@ -118,6 +118,7 @@ class ModeResult:
     warm_cache_misses: int | None = None
     host_dependence: HostDependence | None = None
     wrapped: bool = False
+    blocks: ev.CompiledBlocks | None = None
     proof: StepProof | None = None
     cudagraph_recordings: int | None = None
     forward_compile_s: Mapping[CompilePart, float] = field(default_factory=dict)
@@ -200,6 +201,7 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         headroom=headroom(_profile(first_warm, Arm.EAGER), eager_ms),
         device_times=device_times(_profile(first_warm, Arm.EAGER), _profile(first_warm, Arm.COMPILED)),
         wrapped=bool(cold and cold.compiled and cold.compiled.wrapped),
+        blocks=cold.compiled.blocks if cold is not None and cold.compiled is not None else None,
         proof=_proof(first_warm),
         cudagraph_recordings=compile_log.cudagraph_recordings if compile_log is not None else None,
         forward_compile_s=dict(compile_log.forward_s) if compile_log is not None else {},

@@ -105,6 +105,7 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "status": result.status.value,
         "decision": judged.decision.value if judged.decision is not None else None,
         "reason": judged.reason,
+        "paste": verdict.line_for(judged),
         "speedup": _speedup(result.speedup),
         "eager_ms": result.eager_ms,
         "compiled_ms": result.compiled_ms,

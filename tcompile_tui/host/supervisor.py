@@ -253,7 +253,7 @@ class _Run:
     def _measure_mode(self, mode: Mode, last: bool) -> ProcessState:
         root = self._mode_roots[mode] = self._new_root()
         # A long autotuning run must leave an answer for the modes that are already measured, and some for itself.
-        patience_s = self._left_s() * (0.5 if mode.value.startswith("max-autotune") or not last else 0.8)
+        patience_s = self._left_s() * (0.5 if mode.options.autotunes or not last else 0.8)
         cold = self._run_phase(Phase.COLD, mode, root, limit_s=patience_s)
         if not cold.done and self._may_be_tried_again(cold, root):
             root = self._mode_roots[mode] = self._new_root()

@@ -36,7 +36,10 @@ def verdict_text(state: RunState, verdict: Verdict, folder: Path | None = None, 
     lines = [verdict.decision.value, *_wrap(verdict.headline, width, ""), ""]
     measured = [judged for judged in verdict.modes if judged.result.speedup is not None]
     for judged in measured:
-        lines += [*_mode_lines(judged, width, verdict.usual_text), ""]
+        lines += [*_mode_lines(judged, width, verdict.usual_text)]
+        if not judged.result.mode.is_plain:
+            lines.append(f"  {'as code':<{_FIGURES_INDENT - 2}}{verdict.line_for(judged)}")
+        lines.append("")
     if verdict.shapes is not None:
         lines += [*_shape_lines(verdict.shapes, width), ""]
     if verdict.findings:

@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from ..core.compile_options import DEFAULT_MODE, CompileOptions
 from ..core.events import (
     ArtifactCount,
     ArtifactsMoved,
@@ -78,25 +79,39 @@ def assert_private_caches(root: str) -> None:
             raise StageError(f"torch's compile cache {folder} lies outside the private folder {root}", fault="program")
 
 
-def compile_model(
-    model: torch.nn.Module, mode: str | None, dynamic: bool | None = None
-) -> tuple[torch.nn.Module, bool]:
+def compile_model(model: torch.nn.Module, options: CompileOptions) -> tuple[torch.nn.Module, bool]:
     """The compiled model, and whether it is a wrapper. In place where that works, which keeps the names of the
     state_dict. A forward that Dynamo skips (torch.nn.Sequential's, any of torch's own) needs the frame that the
     wrapper puts around it."""
-    options: dict[str, Any] = {} if mode is None else {"mode": mode}
-    options |= {} if dynamic is None else {"dynamic": dynamic}
+    arguments = _arguments(options)
     if _skips_forward(model):
-        wrapper: torch.nn.Module = torch.compile(model, **options)
+        wrapper: torch.nn.Module = torch.compile(model, **arguments)
         return wrapper, True
-    model.compile(**options)
+    model.compile(**arguments)
     return model, False
 
 
-def compile_function(function: Callable[..., Any], mode: str | None) -> Callable[..., Any]:
-    """As `torch.compile(function, mode=...)`."""
-    compiled: Callable[..., Any] = torch.compile(function, **({} if mode is None else {"mode": mode}))
+def compile_function(function: Callable[..., Any], options: CompileOptions) -> Callable[..., Any]:
+    """As `torch.compile(function, ...)`."""
+    compiled: Callable[..., Any] = torch.compile(function, **_arguments(options))
     return compiled
+
+
+def _arguments(options: CompileOptions) -> dict[str, Any]:
+    """Those of torch.compile, which takes a mode or options: with further ones a mode's own are spelled out. Raises
+    StageError for an option that this torch does not have."""
+    arguments: dict[str, Any] = {} if options.dynamic is None else {"dynamic": options.dynamic}
+    if options.inductor:
+        from torch._inductor import config, list_mode_options
+
+        unknown = [key for key, _ in options.inductor if key not in config.get_config_copy()]
+        if unknown:
+            raise StageError(f"Inductor of torch {torch.__version__} has no option '{unknown[0]}'", fault="model")
+        of_mode = list_mode_options(options.mode, options.dynamic)
+        arguments["options"] = {**of_mode, **dict(options.inductor)}
+    elif options.mode != DEFAULT_MODE:
+        arguments["mode"] = options.mode
+    return arguments
 
 
 def _skips_forward(model: torch.nn.Module) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
@@ -19,6 +20,7 @@ from .inspecting import inspect_model
 from .loading import import_user_file, seed_everything
 from .loop import STEP_SEED, Loop, run_latencies, run_pairs
 from .profiling import profile_steps
+from .regions import compile_as
 from .replaying import open_sequence, replay
 from .stepping import make_optimizer
 from .timing import make_timer
@@ -205,12 +207,12 @@ def _optimizer(bench: Bench, model: torch.nn.Module) -> torch.optim.Optimizer | 
 def _compile(bench: Bench, model: torch.nn.Module) -> tuple[torch.nn.Module, torch.optim.Optimizer | None]:
     """The model whose calls are compiled, and its optimizer; what is measured is what is advised."""
     bench.stage.name, bench.stage.compiled = "torch.compile", True
-    mode = bench.job.mode or Mode.DEFAULT
-    name = None if mode is Mode.DEFAULT else mode.value
+    options = (bench.job.mode or Mode.DEFAULT).options
     optimizer = _optimizer(bench, model)
-    handling = bench.job.handling
-    compiled, wrapped = compiler.compile_model(model, name, handling.dynamic if handling is not None else None)
+    if bench.job.handling is not None:
+        options = replace(options, dynamic=bench.job.handling.dynamic)
+    compiled, wrapped, blocks = compile_as(model, options)
     if optimizer is not None and bench.job.spec.step.compile_optimizer:
-        optimizer.step = compiler.compile_function(optimizer.step, name)
-    bench.channel.send(ModelCompiled(wrapped=wrapped))
+        optimizer.step = compiler.compile_function(optimizer.step, options)
+    bench.channel.send(ModelCompiled(wrapped=wrapped, blocks=blocks))
     return compiled, optimizer

@@ -20,6 +20,7 @@ MODES = (
     Option(Mode.REDUCE_OVERHEAD.value, "reduce-overhead", "CUDA graphs: for short steps"),
     Option(Mode.MAX_AUTOTUNE.value, "max-autotune", "tries kernels: long compile"),
     Option(Mode.MAX_AUTOTUNE_NO_CUDAGRAPHS.value, "max-autotune-no-cudagraphs", "the same without CUDA graphs"),
+    Option("regional", "regional", "each repeated block alone"),
 )
 DTYPES = (
     Option(AS_BUILT, "keep", "as the model is built"),

@@ -157,7 +157,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
             arguments=self._arguments.line.value.strip(),
             inputs=self._inputs.texts,
             task=None if task is self._task_of_file else task,
-            modes=tuple(mode for mode in Mode if mode.value in self._modes.chosen),
+            modes=tuple(map(Mode, self._modes.chosen)),
             device=self._device.value,
             dtype=self._dtype.value or None,
             amp=self._amp.value or None,

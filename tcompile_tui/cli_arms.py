@@ -1,0 +1,24 @@
+"""The options that say which ways to compile are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from tcompile_tui.core.spec import Mode
+
+
+def arm_options(function: Any) -> Any:
+    """`--arm`, beside the `--mode` of the other options."""
+    option = click.option("--arm", "arms", multiple=True, metavar="WORDS", help="One more way to compile, compared with the modes; repeat it for several. Words between commas: a mode, dynamic=true|false, OPTION=VALUE of Inductor (coordinate_descent_tuning=true), and regional[=Block]: each block of the class that repeats is compiled by itself, with one code for all; nested[=Block]: the same within the compiled model (torch 2.8).")  # fmt: skip
+    return option(function)
+
+
+def read_modes(modes: Sequence[str], arms: Sequence[str]) -> tuple[Mode, ...]:
+    """What `--mode` and `--arm` ask for. Raises SpecError."""
+    from tcompile_tui.core.spec import Mode, order_modes, parse_arm
+
+    return order_modes([*map(Mode, modes), *(Mode(parse_arm(arm).label) for arm in arms)])
