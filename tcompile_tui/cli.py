@@ -262,6 +262,7 @@ def _request(target: str, argv: tuple[str, ...], options: dict[str, Any]) -> Run
         cold_headers=options["cold_headers"],
         fresh=options["fresh"],
         explain=options["explain"],
+        fullgraph=options["fullgraph"],
         keep_trace=options["keep_trace"].absolute() if options["keep_trace"] is not None else None,
         gate=gate_of(options),
     )

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 
 def arm_options(function: Any) -> Any:
-    """`--arm`, beside the `--mode` of the other options."""
+    """`--arm` and `--fullgraph`, beside the `--mode` of the other options."""
+    fullgraph = click.option("--fullgraph", is_flag=True, help="Also find out whether it compiles with fullgraph=True, and what is in the way; no part of the verdict.")  # fmt: skip
     option = click.option("--arm", "arms", multiple=True, metavar="WORDS", help="One more way to compile, compared with the modes; repeat it for several. Words between commas: a mode, dynamic=true|false, OPTION=VALUE of Inductor (coordinate_descent_tuning=true), and regional[=Block]: each block of the class that repeats is compiled by itself, with one code for all; nested[=Block]: the same within the compiled model (torch 2.8).")  # fmt: skip
-    return option(function)
+    return option(fullgraph(function))
 
 
 def read_modes(modes: Sequence[str], arms: Sequence[str]) -> tuple[Mode, ...]:

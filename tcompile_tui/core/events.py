@@ -37,6 +37,7 @@ from .compiler_events import (
     ExplainedBreak as ExplainedBreak,
     FrameCompiled as FrameCompiled,
     FrameStarted as FrameStarted,
+    FullgraphProbed as FullgraphProbed,
     GraphBreak as GraphBreak,
     GraphCaptured as GraphCaptured,
     GuardFailure as GuardFailure,
@@ -415,7 +416,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     RandomOutputsCompared, StepsProfiled, MeasurementDone, WorkerFailed, WorkerDone,
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,
-    Explained, ArtifactsMoved, ModelInspected, InputsInspected, ReplayStarted,
+    Explained, FullgraphProbed, ArtifactsMoved, ModelInspected, InputsInspected, ReplayStarted,
 )  # fmt: skip
 
 

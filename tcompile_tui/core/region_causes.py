@@ -12,8 +12,7 @@ from tcompile_tui.core.units import duration, ratio
 
 
 def _against_the_whole(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
-    """The step times are those of one run, each beside eager's: their ratio is that of the speedups, its interval at least
-    95 %."""
+    """Both were compared with eager in this run: the ratio of their steps is that of the speedups."""
     measured = {result.mode.value: result for result in results if result.status is ModeStatus.MEASURED}
     for result in measured.values():
         options = result.mode.options

@@ -94,6 +94,7 @@ class Phase(str, enum.Enum):
     COLD = "cold"
     WARM = "warm"
     SHAPES = "shapes"
+    FULLGRAPH = "fullgraph"
     EXPLAIN = "explain"
     INSPECT = "inspect"
 

@@ -75,6 +75,7 @@ class ProcessState:
     profiles: dict[Arm, ev.StepsProfiled] = field(default_factory=dict)
     energy: EnergyLog = field(default_factory=EnergyLog)
     explained: ev.Explained | None = None
+    fullgraph: ev.FullgraphProbed | None = None
     compile_stopped: ev.CompileStopped | None = None
     artifacts_saved: ev.ArtifactsMoved | None = None
     artifacts_loaded: ev.ArtifactsMoved | None = None
@@ -269,6 +270,11 @@ class RunState:
     def _explained(self, event: ev.Explained) -> None:
         if event.process in self.processes:
             self.processes[event.process].explained = event
+
+    @_apply.register
+    def _fullgraph_probed(self, event: ev.FullgraphProbed) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].fullgraph = event
 
     @_apply.register
     def _artifacts(self, event: ev.ArtifactsMoved) -> None:

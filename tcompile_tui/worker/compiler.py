@@ -39,11 +39,12 @@ from ..core.events import (
     ExplainedBreak,
     FrameCompiled,
     FrameStarted,
+    FullgraphProbed,
     GraphCaptured,
     Recompiled,
     RecompileLimitHit,
 )  # fmt: skip
-from .failures import StageError, is_own_file
+from .failures import COMPILER_MODULES, StageError, is_own_file, text_of
 from .trace_text import count_ops, parse_graph_break, parse_output_code, parse_recompile, stage_of
 
 _loads = json.loads  # bound here: user code may patch the module
@@ -79,11 +80,13 @@ def assert_private_caches(root: str) -> None:
             raise StageError(f"torch's compile cache {folder} lies outside the private folder {root}", fault="program")
 
 
-def compile_model(model: torch.nn.Module, options: CompileOptions) -> tuple[torch.nn.Module, bool]:
+def compile_model(
+    model: torch.nn.Module, options: CompileOptions, fullgraph: bool = False
+) -> tuple[torch.nn.Module, bool]:
     """The compiled model, and whether it is a wrapper. In place where that works, which keeps the names of the
     state_dict. A forward that Dynamo skips (torch.nn.Sequential's, any of torch's own) needs the frame that the
     wrapper puts around it."""
-    arguments = _arguments(options)
+    arguments = _arguments(options) | ({"fullgraph": True} if fullgraph else {})
     if _skips_forward(model):
         wrapper: torch.nn.Module = torch.compile(model, **arguments)
         return wrapper, True
@@ -209,6 +212,21 @@ def explain(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any
         ops=told.op_count,
         breaks=tuple(ExplainedBreak(file, line, reason) for (file, line), reason in places),
     )
+
+
+def probe_fullgraph(step: Callable[[], object]) -> FullgraphProbed:
+    """What becomes of one step on a model that was compiled with fullgraph=True. Errors of the user's own are raised:
+    they are no answer."""
+    try:
+        step()
+    except Exception as error:
+        if not type(error).__module__.startswith(COMPILER_MODULES):
+            raise
+        file, line = _user_frame(list(getattr(error, "real_stack", None) or ()))
+        return FullgraphProbed(
+            holds=False, error_type=type(error).__name__, message=text_of(error), file=file, line=line
+        )
+    return FullgraphProbed(holds=True)
 
 
 def _user_frame(stack: list[Any]) -> tuple[str | None, int | None]:

@@ -22,7 +22,7 @@ from .loop import STEP_SEED, Loop, run_latencies, run_pairs
 from .profiling import profile_steps
 from .regions import compile_as
 from .replaying import open_sequence, replay
-from .stepping import make_optimizer
+from .stepping import make_optimizer, make_step
 from .timing import make_timer
 
 
@@ -65,6 +65,7 @@ def run_phase(job: Job, channel: Channel, stage: Stage, imports: Imports) -> Non
         Phase.COLD: _run_cold,
         Phase.WARM: _run_warm,
         Phase.SHAPES: _run_shapes,
+        Phase.FULLGRAPH: _run_fullgraph,
         Phase.EXPLAIN: _run_explain,
     }
     loops = run[job.phase](bench)
@@ -159,6 +160,16 @@ def _run_shapes(bench: Bench) -> Sequence[Loop]:
     compiled_model, optimizer = _compile(bench, model)
     compiled = _first_loop(bench, Arm.COMPILED, compiled_model, compiled_batches, optimizer)
     replay(bench, Loop(bench, Arm.EAGER, original, batches, _optimizer(bench, original)), compiled)
+    return ()
+
+
+def _run_fullgraph(bench: Bench) -> Sequence[Loop]:
+    """Does a step compile with fullgraph=True? Asked apart from what is measured, since it changes what is compiled."""
+    model, batches = prepare(bench)
+    bench.stage.name, bench.stage.compiled = "a step with fullgraph=True", True
+    compiled, _ = compiler.compile_model(model, (bench.job.mode or Mode.DEFAULT).options, fullgraph=True)
+    step = make_step(bench.user, compiled, batches, bench.job.spec, bench.task, bench.device)
+    bench.channel.send(compiler.probe_fullgraph(lambda: step(0)))
     return ()
 
 
