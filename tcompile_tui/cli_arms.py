@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 def arm_options(function: Any) -> Any:
-    """`--arm` and `--fullgraph`, beside the `--mode` of the other options."""
+    """`--arm`, `--fullgraph` and `--new-tokens`, beside the `--mode` of the other options."""
     fullgraph = click.option("--fullgraph", is_flag=True, help="Also find out whether it compiles with fullgraph=True, and what is in the way; no part of the verdict.")  # fmt: skip
-    option = click.option("--arm", "arms", multiple=True, metavar="WORDS", help="One more way to compile, compared with the modes; repeat it for several. Words between commas: a mode, dynamic=true|false, OPTION=VALUE of Inductor (coordinate_descent_tuning=true), and regional[=Block]: each block of the class that repeats is compiled by itself, with one code for all; nested[=Block]: the same within the compiled model (torch 2.8).")  # fmt: skip
-    return option(fullgraph(function))
+    option = click.option("--arm", "arms", multiple=True, metavar="WORDS", help="One more way to compile, compared with the modes; repeat it for several. Words between commas: a mode, dynamic=true|false, cache=static|growing (for --task decode), OPTION=VALUE of Inductor (coordinate_descent_tuning=true), and regional[=Block]: each block of the class that repeats is compiled by itself, with one code for all; nested[=Block]: the same within the compiled model (torch 2.8).")  # fmt: skip
+    tokens = click.option("--new-tokens", type=click.IntRange(1, 4096), help="With --task decode: tokens of one generation. Default: 32.")  # fmt: skip
+    return option(fullgraph(tokens(function)))
 
 
 def read_modes(modes: Sequence[str], arms: Sequence[str]) -> tuple[Mode, ...]:

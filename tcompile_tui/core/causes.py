@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tcompile_tui.core import (
     accuracy_causes,
     compiler_causes,
+    decode_causes,
     fullgraph_causes,
     measurement_causes,
     no_gain_causes,
@@ -22,7 +23,7 @@ def find_causes(state: RunState, results: Sequence[ModeResult]) -> tuple[Finding
     """All findings of a run, worst first, each cause once."""
     rules = (
         *accuracy_causes.RULES, *no_gain_causes.RULES, *compiler_causes.RULES, *shape_verdict.RULES,
-        *measurement_causes.RULES, *region_causes.RULES, *fullgraph_causes.RULES,
+        *measurement_causes.RULES, *region_causes.RULES, *fullgraph_causes.RULES, *decode_causes.RULES,
     )  # fmt: skip
     found = {
         (finding.id, finding.title, finding.evidence, finding.file, finding.line): finding

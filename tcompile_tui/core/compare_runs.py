@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from tcompile_tui.core.breakeven import PRIOR_COST_SPREAD
 from tcompile_tui.core.pairs import EQUIVALENCE, SpeedupInterval
 from tcompile_tui.core.results import ModeResult, ModeStatus, StartCost
-from tcompile_tui.core.spec import Mode, RunSpec, order_modes
+from tcompile_tui.core.spec import Mode, RunSpec, Task, order_modes
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.step_spec import step_words
 from tcompile_tui.core.units import count, ratio
@@ -316,6 +316,8 @@ def _plan(spec: RunSpec) -> str:
 
 
 def _task(side: ComparedRun) -> str:
+    if side.state.run is not None and side.state.run.spec.task is Task.DECODE:
+        return Task.DECODE.value
     model = next((p.model for p in side.state.processes.values() if p.model is not None), None)
     if model is not None:
         return "train" if model.training else "infer"

@@ -35,15 +35,25 @@ class Regions(str, enum.Enum):
     NESTED = "nested"
 
 
+class KeyValueCache(str, enum.Enum):
+    """How a decoder keeps keys and values of the tokens so far: in tensors of one size, or in ones that grow by a token
+    a step, so that each step has other shapes."""
+
+    STATIC = "static"
+    GROWING = "growing"
+
+
 @dataclass(frozen=True)
 class CompileOptions:
     """Arguments of torch.compile, and which part of the model it gets. `block` is the class of the repeated block,
-    None for the one that covers most of the model; `inductor` are options beside those of `mode`."""
+    None for the one that covers most of the model; `inductor` are options beside those of `mode`. `cache` None means:
+    where tokens are decoded, the static one."""
 
     mode: str = DEFAULT_MODE
     dynamic: bool | None = None
     regions: Regions | None = None
     block: str | None = None
+    cache: KeyValueCache | None = None
     inductor: tuple[tuple[str, OptionValue], ...] = ()
 
     @property
@@ -53,6 +63,7 @@ class CompileOptions:
         words += [f"dynamic={str(self.dynamic).lower()}"] if self.dynamic is not None else []
         if self.regions is not None:
             words.append(f"{self.regions.value}={self.block}" if self.block else self.regions.value)
+        words += [f"cache={self.cache.value}"] if self.cache is not None else []
         words += [f"{key}={_written(value)}" for key, value in self.inductor]
         return ",".join(words) or DEFAULT_MODE
 
@@ -133,6 +144,10 @@ def _with_word(found: CompileOptions, key: str, value: str | None, text: str) ->
         if value.lower() not in _DYNAMIC:
             raise SpecError(f"dynamic={value} in --arm {text}: true, false or none")
         return replace(found, dynamic=_DYNAMIC[value.lower()])
+    if key == "cache":
+        if value not in list(KeyValueCache):
+            raise SpecError(f"cache={value} in --arm {text}: static or growing")
+        return replace(found, cache=KeyValueCache(value))
     if key in ("fullgraph", "backend"):
         instead = "give --fullgraph" if key == "fullgraph" else "Inductor is what is measured"
         raise SpecError(f"{key} is nothing to compare in --arm {text}: {instead}")

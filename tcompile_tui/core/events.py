@@ -44,6 +44,7 @@ from .compiler_events import (
     Recompiled as Recompiled,
     RecompileLimitHit as RecompileLimitHit,
 )
+from .decode_events import PrefillsTimed as PrefillsTimed
 from .event import AnyEvent as AnyEvent, Event as Event, stamp as stamp
 from .inspection import InputsInspected as InputsInspected, ModelInspected as ModelInspected
 from .output_events import (
@@ -416,7 +417,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     RandomOutputsCompared, StepsProfiled, MeasurementDone, WorkerFailed, WorkerDone,
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,
-    Explained, FullgraphProbed, ArtifactsMoved, ModelInspected, InputsInspected, ReplayStarted,
+    Explained, FullgraphProbed, PrefillsTimed, ArtifactsMoved, ModelInspected, InputsInspected, ReplayStarted,
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from tcompile_tui.core.accuracy import Accuracy, Agreement, judge
 from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, start_cost
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.course import Course, course_of
+from tcompile_tui.core.decode_results import DecodeSpeed, decode_speed
 from tcompile_tui.core.early_answer import planned_run
 from tcompile_tui.core.energy import StepEnergy, step_energy
 from tcompile_tui.core.failure_words import failure_text
@@ -130,6 +131,7 @@ class ModeResult:
     energy: StepEnergy | None = None
     headroom: Headroom | None = None
     device_times: DeviceTimes | None = None
+    decode: DecodeSpeed | None = None
 
     @property
     def mostly_throttled(self) -> bool:
@@ -200,6 +202,7 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         energy=step_energy(first_warm.energy) if first_warm is not None else None,
         headroom=headroom(_profile(first_warm, Arm.EAGER), eager_ms),
         device_times=device_times(_profile(first_warm, Arm.EAGER), _profile(first_warm, Arm.COMPILED)),
+        decode=_decode(first_warm),
         wrapped=bool(cold and cold.compiled and cold.compiled.wrapped),
         blocks=cold.compiled.blocks if cold is not None and cold.compiled is not None else None,
         proof=_proof(first_warm),
@@ -207,6 +210,16 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         forward_compile_s=dict(compile_log.forward_s) if compile_log is not None else {},
         backward_compile_s=dict(compile_log.backward_s) if compile_log is not None else {},
     )
+
+
+def _decode(process: ProcessState | None) -> DecodeSpeed | None:
+    """Of the process that timed the prefills, so that a generation and its prefill are of the same minutes."""
+    if process is None or not process.prefills:
+        return None
+    eager_ms, compiled_ms = (
+        _step_ms([process], of_pair, median) for of_pair in (lambda p: p.eager_ns, lambda p: p.compiled_ns)
+    )
+    return decode_speed(process.prefills, {Arm.EAGER: eager_ms, Arm.COMPILED: compiled_ms})
 
 
 def _latencies(warm: Sequence[ProcessState]) -> dict[Arm, Latency]:

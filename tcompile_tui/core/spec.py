@@ -34,11 +34,13 @@ from .spec_error import SpecError as SpecError
 from .step_spec import USUAL_STEP, StepSpec, step_words
 
 ASSUMED_PLAN_HOURS = 24.0
+USUAL_NEW_TOKENS = 32
 
 
 class Task(str, enum.Enum):
     INFER = "infer"
     TRAIN = "train"
+    DECODE = "decode"
 
 
 class Mode(str, enum.Enum):
@@ -251,7 +253,7 @@ class Plan:
 class RunSpec:
     """Everything that decides what is measured. `task` None means: as the file says, else infer. `inputs_from` is a
     saved batch or `file.py:function`, `arguments` are those of the model's constructor. With `shapes`, `dims` has the
-    most frequent of them."""
+    most frequent of them. `new_tokens` are those of a generation, for DECODE."""
 
     target: Target
     inputs: tuple[InputSpec, ...] = ()
@@ -268,6 +270,7 @@ class RunSpec:
     arguments: tuple[Argument, ...] = ()
     step: StepSpec = USUAL_STEP
     shapes: ShapeSequence | None = None
+    new_tokens: int = USUAL_NEW_TOKENS
 
 
 _DEVICE = re.compile(r"auto|cpu|cuda|cuda:[0-9]+")
@@ -323,6 +326,8 @@ def command_line(spec: RunSpec) -> str:
         words += ["--inputs", spec.inputs_from]
     if spec.task is not None:
         words += ["--task", spec.task.value]
+    if spec.new_tokens != USUAL_NEW_TOKENS:
+        words += ["--new-tokens", str(spec.new_tokens)]
     plain = [mode for mode in spec.modes if mode.is_plain]
     if plain != [Mode.DEFAULT]:
         for mode in plain:

@@ -76,6 +76,7 @@ class ProcessState:
     energy: EnergyLog = field(default_factory=EnergyLog)
     explained: ev.Explained | None = None
     fullgraph: ev.FullgraphProbed | None = None
+    prefills: dict[Arm, ev.PrefillsTimed] = field(default_factory=dict)
     compile_stopped: ev.CompileStopped | None = None
     artifacts_saved: ev.ArtifactsMoved | None = None
     artifacts_loaded: ev.ArtifactsMoved | None = None
@@ -275,6 +276,11 @@ class RunState:
     def _fullgraph_probed(self, event: ev.FullgraphProbed) -> None:
         if event.process in self.processes:
             self.processes[event.process].fullgraph = event
+
+    @_apply.register
+    def _prefills_timed(self, event: ev.PrefillsTimed) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].prefills[event.arm] = event
 
     @_apply.register
     def _artifacts(self, event: ev.ArtifactsMoved) -> None:

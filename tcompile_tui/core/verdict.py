@@ -10,6 +10,7 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Agreement
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.causes import find_causes
+from tcompile_tui.core.compile_options import KeyValueCache
 from tcompile_tui.core.compile_text import compile_call, compile_lines
 from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
@@ -129,6 +130,8 @@ def paste_line(result: ModeResult | None, mode: Mode, compiles_optimizer: bool, 
         options = replace(options, dynamic=setting.dynamic)
     wrapped, blocks = (result.wrapped, result.blocks) if result is not None else (False, None)
     lines = compile_lines(options, wrapped, blocks)
+    if result is not None and result.decode is not None and options.cache is not KeyValueCache.GROWING:
+        lines.insert(0, 'model.generation_config.cache_implementation = "static"')
     if compiles_optimizer:
         lines.append(f"optimizer.step = {compile_call('optimizer.step', options.arguments)}")
         lines.sort(key=lambda line: line.startswith("for "))  # what follows a loop on its line would be part of it

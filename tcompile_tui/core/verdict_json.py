@@ -10,6 +10,7 @@ import msgspec
 
 from tcompile_tui.core.answer_time import first_answer_s
 from tcompile_tui.core.breakeven import BreakEven
+from tcompile_tui.core.decode_results import decode_document
 from tcompile_tui.core.energy import energy_figures
 from tcompile_tui.core.findings import Finding
 from tcompile_tui.core.gate import GateCheck, gated_exit_code
@@ -115,6 +116,7 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "energy_j_per_step": energy_figures(result.energy),
         "headroom": asdict(result.headroom) if result.headroom is not None else None,
         "device_limited_speedup": result.device_times.ratio if result.device_times is not None else None,
+        "decode": decode_document(result.decode) if result.decode is not None else None,
         "latency_ms": {arm.value: _latency(result.latency.get(arm)) for arm in Arm},
         "cold_start_s": _start(result.cold_start),
         "warm_start_s": _start(result.warm_start),

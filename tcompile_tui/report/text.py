@@ -10,6 +10,7 @@ from pathlib import Path
 from tcompile_tui.core.answer_time import first_answer_s
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.compile_log import CompilePart
+from tcompile_tui.core.decode_results import DecodeSpeed
 from tcompile_tui.core.energy import StepEnergy
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.headroom import DeviceTimes, Headroom
@@ -87,6 +88,8 @@ def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
         yield "GPU alone", _device_text(result.device_times)
     if result.headroom is not None:
         yield "headroom", _headroom_text(result.headroom)
+    if result.decode is not None:
+        yield "decoding", _decode_text(result, result.decode)
     if result.latency:
         yield "latency", _latency_text(result)
     if result.energy is not None:
@@ -129,6 +132,13 @@ def _energy_text(found: StepEnergy) -> str:
     change = f"{percent(share)} less" if share >= 0 else f"{percent(-share)} more"
     condition = "" if found.others_known else ", if nothing else used the GPU"
     return f"{joules(found.eager_j)} eager, {joules(found.compiled_j)} compiled, {change} (to 5 %{condition})"
+
+
+def _decode_text(result: ModeResult, found: DecodeSpeed) -> str:
+    sequences = plural(found.sequences, "sequence")
+    words = f"{sequences}, a prompt of {count(found.prompt_tokens)} tokens, then {count(found.new_tokens)}"
+    recompiled = f"; {plural(result.recompiles, 'recompile')} on the way" if result.recompiles else ""
+    return f"{words}: {found.text(Arm.EAGER)} eager, {found.text(Arm.COMPILED)} compiled{recompiled}"
 
 
 def _latency_text(result: ModeResult) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tcompile_tui.config import Config
 from tcompile_tui.core.candidates import Candidate, FileHooks, Parameter
+from tcompile_tui.core.decode_spec import with_decode
 from tcompile_tui.core.spec import (
     Argument,
     Dim,
@@ -196,6 +197,10 @@ def check(
         dims=dims if SIZES not in errors else (),
         inputs_from=batch,
     )
+    try:
+        spec = with_decode(spec)
+    except SpecError as error:
+        errors[STEP] = str(error)
     return Checked(spec, errors, missing, takes_sizes)
 
 
@@ -293,7 +298,7 @@ def _read_step(values: FormValues, hooks: FileHooks | None, errors: dict[str, st
     try:
         step = parse_step(split_step(values.step))
         says_train = hooks is None or hooks.train is True or step.own is not None
-        infers = values.task is Task.INFER or (values.task is None and not says_train)
+        infers = values.task in (Task.INFER, Task.DECODE) or (values.task is None and not says_train)
         return check_step(step, infers, values.amp)
     except SpecError as error:
         errors[STEP] = str(error)

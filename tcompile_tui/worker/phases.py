@@ -8,17 +8,19 @@ from dataclasses import replace
 import torch
 
 from ..core.events import BlockRole, ImportsDone, Level, MeasurementDone, ModelCompiled, Notice
-from ..core.spec import Arm, Job, Mode, Phase, Preset
+from ..core.spec import Arm, Job, Mode, Phase, Preset, Task
 from . import compiler
+from .artifacts import load_artifacts, save_artifacts
 from .bench import Bench, Stage, open_device, prepare, second_copy, worker_facts
 from .channel import Channel
 from .checking import FirstState, check_accuracy, make_reference
+from .decoding import decode_cache
 from .energy import run_for_energy
 from .imports import Imports
 from .inputs import Batch
 from .inspecting import inspect_model
 from .loading import import_user_file, seed_everything
-from .loop import STEP_SEED, Loop, run_latencies, run_pairs
+from .loop import STEP_SEED, Loop, run_latencies, run_pairs, run_prefills
 from .profiling import profile_steps
 from .regions import compile_as
 from .replaying import open_sequence, replay
@@ -108,7 +110,7 @@ def _run_cold(bench: Bench) -> Sequence[Loop]:
     model, batches = prepare(bench)
     if bench.job.artifacts_from is not None:
         bench.stage.name = "loading portable caches"
-        bench.channel.send(compiler.load_artifacts(bench.job.artifacts_from))
+        bench.channel.send(load_artifacts(bench.job.artifacts_from))
     compiled, optimizer = _compile(bench, model)
     loop = _first_loop(bench, Arm.COMPILED, compiled, batches, optimizer)
     loop.warm_up()
@@ -116,7 +118,7 @@ def _run_cold(bench: Bench) -> Sequence[Loop]:
     loop.run_further_calls()
     if bench.job.artifacts_to is not None:
         bench.stage.name = "saving portable caches"
-        bench.channel.send(compiler.save_artifacts(bench.job.artifacts_to))
+        bench.channel.send(save_artifacts(bench.job.artifacts_to))
     # A program that was compiled elsewhere and loaded leaves no record: only a profile can tell that it ran.
     return () if bench.signals.heard_a_program else (loop,)
 
@@ -144,6 +146,8 @@ def _run_warm(bench: Bench) -> Sequence[Loop]:
     eager = Loop(bench, Arm.EAGER, original, batches, _optimizer(bench, original))
     eager.warm_up(role=BlockRole.SETTLE, budget_s=1.0)
     run_pairs(bench, eager, compiled)
+    if bench.task is Task.DECODE:
+        run_prefills(bench, eager, compiled)
     if not bench.training and bench.job.spec.preset in (Preset.STANDARD, Preset.THOROUGH):
         run_latencies(bench, eager, compiled)
     if bench.job.measure_energy:
@@ -168,7 +172,8 @@ def _run_fullgraph(bench: Bench) -> Sequence[Loop]:
     model, batches = prepare(bench)
     bench.stage.name, bench.stage.compiled = "a step with fullgraph=True", True
     compiled, _ = compiler.compile_model(model, (bench.job.mode or Mode.DEFAULT).options, fullgraph=True)
-    step = make_step(bench.user, compiled, batches, bench.job.spec, bench.task, bench.device)
+    cache = decode_cache(bench.job, Arm.COMPILED)
+    step = make_step(bench.user, compiled, batches, bench.job.spec, bench.task, bench.device, cache=cache)
     bench.channel.send(compiler.probe_fullgraph(lambda: step(0)))
     return ()
 

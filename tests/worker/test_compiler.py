@@ -13,6 +13,7 @@ import torch
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.worker import compiler
+from tcompile_tui.worker.artifacts import save_artifacts
 from tcompile_tui.worker.compiler import CompileSignals, assert_private_caches, disabled_by
 from tcompile_tui.worker.failures import StageError
 
@@ -134,7 +135,7 @@ def test_entries_are_counted_as_any_version_tells_them(
     info: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.compiler, "save_cache_artifacts", lambda: (b"12345", info))
-    saved = compiler.save_artifacts(str(tmp_path / "file"))
+    saved = save_artifacts(str(tmp_path / "file"))
     assert (tmp_path / "file").read_bytes() == b"12345" and saved.bytes == 5
     assert [(count.kind, count.entries) for count in saved.counts] == [("inductor", 2), ("pgo", 1)]
 
@@ -144,10 +145,10 @@ def test_a_torch_without_portable_caches_and_a_process_without_any_say_so(
 ) -> None:
     monkeypatch.setattr(torch.compiler, "save_cache_artifacts", lambda: None)
     with pytest.raises(StageError, match="nothing was compiled, or its caches are off"):
-        compiler.save_artifacts(str(tmp_path / "file"))
+        save_artifacts(str(tmp_path / "file"))
     monkeypatch.delattr(torch.compiler, "save_cache_artifacts")
     with pytest.raises(StageError, match=r"has no portable compile caches .*use torch 2\.7 or newer") as told:
-        compiler.save_artifacts(str(tmp_path / "file"))
+        save_artifacts(str(tmp_path / "file"))
     assert told.value.fault == "environment" and not (tmp_path / "file").exists()
 
 

@@ -14,6 +14,7 @@ AS_BUILT = ""
 TASKS = (
     Option(Task.INFER.value, "infer", "a forward pass"),
     Option(Task.TRAIN.value, "train", "with loss and AdamW"),
+    Option(Task.DECODE.value, "decode", "a prompt, then tokens"),
 )
 MODES = (
     Option(Mode.DEFAULT.value, "default", "a good first try"),
