@@ -12,6 +12,7 @@ from tcompile_tui.core import (
     measurement_causes,
     no_gain_causes,
     region_causes,
+    serve_causes,
     shape_verdict,
 )
 from tcompile_tui.core.findings import Finding, Severity
@@ -24,6 +25,7 @@ def find_causes(state: RunState, results: Sequence[ModeResult]) -> tuple[Finding
     rules = (
         *accuracy_causes.RULES, *no_gain_causes.RULES, *compiler_causes.RULES, *shape_verdict.RULES,
         *measurement_causes.RULES, *region_causes.RULES, *fullgraph_causes.RULES, *decode_causes.RULES,
+        *serve_causes.RULES,
     )  # fmt: skip
     found = {
         (finding.id, finding.title, finding.evidence, finding.file, finding.line): finding

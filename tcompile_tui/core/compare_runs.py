@@ -316,8 +316,9 @@ def _plan(spec: RunSpec) -> str:
 
 
 def _task(side: ComparedRun) -> str:
-    if side.state.run is not None and side.state.run.spec.task is Task.DECODE:
-        return Task.DECODE.value
+    asked = side.state.run.spec.task if side.state.run is not None else None
+    if asked is Task.DECODE or asked is Task.SERVE:
+        return str(asked.value)
     model = next((p.model for p in side.state.processes.values() if p.model is not None), None)
     if model is not None:
         return "train" if model.training else "infer"

@@ -19,7 +19,8 @@ from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.headroom import DeviceTimes, Headroom, device_times, headroom
 from tcompile_tui.core.latency import Latency, latency
 from tcompile_tui.core.pairs import Pair, SpeedupInterval, TimeGain, drifted, paired_time_gain
-from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts
+from tcompile_tui.core.serve_results import Serving, share_over
+from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts, Task
 from tcompile_tui.core.spread import MeanSpeedup, between_processes, mean_speedup, mean_time_gain
 from tcompile_tui.core.state import ArmSteps, ProcessState, RunState
 from tcompile_tui.core.steady import level_held
@@ -132,6 +133,7 @@ class ModeResult:
     headroom: Headroom | None = None
     device_times: DeviceTimes | None = None
     decode: DecodeSpeed | None = None
+    serving: Serving | None = None
 
     @property
     def mostly_throttled(self) -> bool:
@@ -203,6 +205,7 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         headroom=headroom(_profile(first_warm, Arm.EAGER), eager_ms),
         device_times=device_times(_profile(first_warm, Arm.EAGER), _profile(first_warm, Arm.COMPILED)),
         decode=_decode(first_warm),
+        serving=_serving(state, eager_arm, cold, warm),
         wrapped=bool(cold and cold.compiled and cold.compiled.wrapped),
         blocks=cold.compiled.blocks if cold is not None and cold.compiled is not None else None,
         proof=_proof(first_warm),
@@ -220,6 +223,24 @@ def _decode(process: ProcessState | None) -> DecodeSpeed | None:
         _step_ms([process], of_pair, median) for of_pair in (lambda p: p.eager_ns, lambda p: p.compiled_ns)
     )
     return decode_speed(process.prefills, {Arm.EAGER: eager_ms, Arm.COMPILED: compiled_ms})
+
+
+def _serving(
+    state: RunState, eager: ArmSteps | None, cold: ProcessState | None, warm: Sequence[ProcessState]
+) -> Serving | None:
+    """None where nothing is served."""
+    spec = state.run.spec if state.run is not None else None
+    if spec is None or spec.task is not Task.SERVE:
+        return None
+    firsts = [process.arms.get(Arm.COMPILED) if process is not None else None for process in (cold, *warm[:1])]
+    first_cold_s, first_warm_s = ([_first_step_s(arm) for arm in firsts] + [None])[:2]
+    steps = {arm: [ns for process in warm for ns in process.latencies_ns.get(arm, ())] for arm in Arm}
+    over = {arm: share_over(steps[arm], spec.slo_ms) for arm in Arm}
+    return Serving(spec.slo_ms, _first_step_s(eager), first_cold_s, first_warm_s, over)
+
+
+def _first_step_s(arm: ArmSteps | None) -> float | None:
+    return arm.first_step_ns / 1e9 if arm is not None and arm.first_step_ns is not None else None
 
 
 def _latencies(warm: Sequence[ProcessState]) -> dict[Arm, Latency]:

@@ -41,6 +41,7 @@ class Task(str, enum.Enum):
     INFER = "infer"
     TRAIN = "train"
     DECODE = "decode"
+    SERVE = "serve"
 
 
 class Mode(str, enum.Enum):
@@ -253,7 +254,8 @@ class Plan:
 class RunSpec:
     """Everything that decides what is measured. `task` None means: as the file says, else infer. `inputs_from` is a
     saved batch or `file.py:function`, `arguments` are those of the model's constructor. With `shapes`, `dims` has the
-    most frequent of them. `new_tokens` are those of a generation, for DECODE."""
+    most frequent of them. `new_tokens` are those of a generation, for DECODE;
+    `slo_ms` is how long 99 of 100 requests may take, for SERVE."""
 
     target: Target
     inputs: tuple[InputSpec, ...] = ()
@@ -271,6 +273,7 @@ class RunSpec:
     step: StepSpec = USUAL_STEP
     shapes: ShapeSequence | None = None
     new_tokens: int = USUAL_NEW_TOKENS
+    slo_ms: float | None = None
 
 
 _DEVICE = re.compile(r"auto|cpu|cuda|cuda:[0-9]+")
@@ -334,6 +337,8 @@ def command_line(spec: RunSpec) -> str:
             words += ["--mode", mode.value]
     for mode in spec.modes:
         words += ["--arm", mode.value] if not mode.is_plain else ()
+    if spec.slo_ms is not None:
+        words += ["--slo-ms", _shortest(spec.slo_ms)]
     if spec.device != "auto":
         words += ["--device", spec.device]
     if spec.dtype is not None:

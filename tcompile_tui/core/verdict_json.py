@@ -17,6 +17,7 @@ from tcompile_tui.core.gate import GateCheck, gated_exit_code
 from tcompile_tui.core.latency import Latency
 from tcompile_tui.core.projections import TotalTime, decisions_by_horizon, total_time, total_times
 from tcompile_tui.core.results import StartCost, StepProof
+from tcompile_tui.core.serve_results import serving_document
 from tcompile_tui.core.shape_json import shapes_document
 from tcompile_tui.core.spec import ONE_COLD_START, Arm, Starts, command_line
 from tcompile_tui.core.spread import MeanSpeedup
@@ -117,6 +118,7 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "headroom": asdict(result.headroom) if result.headroom is not None else None,
         "device_limited_speedup": result.device_times.ratio if result.device_times is not None else None,
         "decode": decode_document(result.decode) if result.decode is not None else None,
+        "serving": serving_document(result.serving) if result.serving is not None else None,
         "latency_ms": {arm.value: _latency(result.latency.get(arm)) for arm in Arm},
         "cold_start_s": _start(result.cold_start),
         "warm_start_s": _start(result.warm_start),

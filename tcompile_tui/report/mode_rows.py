@@ -31,6 +31,7 @@ def mode_rows() -> Iterator[Row]:
     yield "  p99", lambda judged: _latency(judged, Arm.COMPILED, p99=True)
     yield "  eager p50", lambda judged: _latency(judged, Arm.EAGER, p99=False)
     yield "  eager p99", lambda judged: _latency(judged, Arm.EAGER, p99=True)
+    yield "1st request", lambda judged: _first_request(judged)
     yield "energy a step", lambda judged: joules(judged.result.energy.compiled_j if judged.result.energy else None)
     yield "  eager", lambda judged: joules(judged.result.energy.eager_j if judged.result.energy else None)
     yield "cold start", lambda judged: duration(judged.result.cold_start.total_s if judged.result.cold_start else None)
@@ -86,6 +87,10 @@ def _gpu_alone(result: ModeResult) -> str:
 def _headroom(result: ModeResult) -> str:
     """Of eager's profile."""
     return f"about {ratio(result.headroom.ratio)} at most" if result.headroom is not None else MISSING
+
+
+def _first_request(judged: JudgedMode) -> str:
+    return duration(judged.result.serving.first_cold_s if judged.result.serving is not None else None)
 
 
 def _tokens(judged: JudgedMode, arm: Arm) -> str:

@@ -17,6 +17,7 @@ from tcompile_tui.core.headroom import DeviceTimes, Headroom
 from tcompile_tui.core.literal import literal
 from tcompile_tui.core.projections import HORIZONS_HOURS
 from tcompile_tui.core.results import ModeResult, StepProof, planned_gain
+from tcompile_tui.core.serve_results import Serving
 from tcompile_tui.core.shape_results import ShapeResults
 from tcompile_tui.core.spec import Arm
 from tcompile_tui.core.state import RunState
@@ -88,6 +89,8 @@ def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
         yield "GPU alone", _device_text(result.device_times)
     if result.headroom is not None:
         yield "headroom", _headroom_text(result.headroom)
+    if result.serving is not None:
+        yield "first", _first_request_text(result.serving)
     if result.decode is not None:
         yield "decoding", _decode_text(result, result.decode)
     if result.latency:
@@ -132,6 +135,11 @@ def _energy_text(found: StepEnergy) -> str:
     change = f"{percent(share)} less" if share >= 0 else f"{percent(-share)} more"
     condition = "" if found.others_known else ", if nothing else used the GPU"
     return f"{joules(found.eager_j)} eager, {joules(found.compiled_j)} compiled, {change} (to 5 %{condition})"
+
+
+def _first_request_text(found: Serving) -> str:
+    eager, cold, kept = map(duration, (found.first_eager_s, found.first_cold_s, found.first_warm_s))
+    return f"request: {eager} eager, {cold} compiled, {kept} on kept caches"
 
 
 def _decode_text(result: ModeResult, found: DecodeSpeed) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from tcompile_tui.config import Config
 from tcompile_tui.core.candidates import Candidate, FileHooks, Parameter
-from tcompile_tui.core.decode_spec import with_decode
 from tcompile_tui.core.spec import (
     Argument,
     Dim,
@@ -30,6 +29,7 @@ from tcompile_tui.core.spec import (
     parse_target,
 )
 from tcompile_tui.core.step_spec import USUAL_STEP, StepSpec, check_step, parse_step, split_step
+from tcompile_tui.core.task_spec import with_task
 from tcompile_tui.ui.setup_sizes import (
     SIZES,
     check_sizes_of,
@@ -198,7 +198,7 @@ def check(
         inputs_from=batch,
     )
     try:
-        spec = with_decode(spec)
+        spec = with_task(spec)
     except SpecError as error:
         errors[STEP] = str(error)
     return Checked(spec, errors, missing, takes_sizes)
@@ -298,7 +298,7 @@ def _read_step(values: FormValues, hooks: FileHooks | None, errors: dict[str, st
     try:
         step = parse_step(split_step(values.step))
         says_train = hooks is None or hooks.train is True or step.own is not None
-        infers = values.task in (Task.INFER, Task.DECODE) or (values.task is None and not says_train)
+        infers = values.task not in (None, Task.TRAIN) or (values.task is None and not says_train)
         return check_step(step, infers, values.amp)
     except SpecError as error:
         errors[STEP] = str(error)

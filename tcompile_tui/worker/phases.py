@@ -148,7 +148,8 @@ def _run_warm(bench: Bench) -> Sequence[Loop]:
     run_pairs(bench, eager, compiled)
     if bench.task is Task.DECODE:
         run_prefills(bench, eager, compiled)
-    if not bench.training and bench.job.spec.preset in (Preset.STANDARD, Preset.THOROUGH):
+    serves = bench.task is Task.SERVE
+    if serves or (not bench.training and bench.job.spec.preset in (Preset.STANDARD, Preset.THOROUGH)):
         run_latencies(bench, eager, compiled)
     if bench.job.measure_energy:
         run_for_energy(bench, (eager, compiled))

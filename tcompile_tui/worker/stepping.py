@@ -56,7 +56,7 @@ def make_step(
     optimizer = optimizer or make_optimizer(user, model, spec, task)
     if user.own.step is not None:
         return _own_step(user.own.step, model, batches, begin, optimizer)
-    if task is Task.INFER:
+    if task is not Task.TRAIN:
         if spec.step.accumulate > 1:
             raise StageError(f"--accumulate {spec.step.accumulate} is for training: add --task train, or leave it out")
         return _inference_step(model, batches, begin, autocast)

@@ -10,7 +10,14 @@ from hypothesis import given, strategies as st
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.codec import BadRecordError, decode_event
-from tcompile_tui.core.compile_options import TORCH_MODES, CompiledBlocks, CompileOptions, Regions, parse_arm
+from tcompile_tui.core.compile_options import (
+    TORCH_MODES,
+    CompiledBlocks,
+    CompileOptions,
+    KeyValueCache,
+    Regions,
+    parse_arm,
+)
 from tcompile_tui.core.compile_text import compile_lines
 from tcompile_tui.core.events import encode_event
 from tcompile_tui.core.spec import Mode, Phase, RunSpec, SpecError, command_line, order_modes, parse_target
@@ -22,7 +29,7 @@ BLOCKS = CompiledBlocks("Block", 6, "layers")
 REGIONAL = Mode("regional")
 
 keys = st.from_regex(r"[a-z][a-z_]{0,8}(\.[a-z]{1,5})?", fullmatch=True).filter(
-    lambda key: key not in ("mode", "dynamic", "regional", "nested", "fullgraph", "backend")
+    lambda key: key not in ("mode", "dynamic", "cache", "regional", "nested", "fullgraph", "backend")
 )
 values = (
     st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(["ATEN", "a.b"])
@@ -33,6 +40,7 @@ options = st.builds(
     st.sampled_from([None, True, False]),
     st.none() | st.sampled_from(list(Regions)),
     st.none() | st.sampled_from(["Block", "Outer.Inner"]),
+    st.none() | st.sampled_from(list(KeyValueCache)),
     st.dictionaries(keys, values, max_size=3).map(lambda found: tuple(sorted(found.items()))),
 ).map(lambda found: found if found.regions else replace(found, block=None))
 
@@ -73,6 +81,7 @@ def test_arms_are_read(text: str, label: str) -> None:
         ("regional,nested", "says nested twice"),
         ("dynamic=1", "true, false or none"),
         ("dynamic", "cannot read 'dynamic'"),
+        ("cache=small", "static or growing"),
         ("regional=a-b", "is no name of a class"),
         ("fullgraph=true", "give --fullgraph"),
         ("backend=eager", "Inductor is what is measured"),

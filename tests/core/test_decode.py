@@ -8,10 +8,10 @@ import pytest
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.decode_results import decode_document, decode_speed
-from tcompile_tui.core.decode_spec import with_decode
 from tcompile_tui.core.shape_spec import ShapeSequence
 from tcompile_tui.core.spec import Arm, Mode, RunSpec, SpecError, Task, command_line, parse_target
 from tcompile_tui.core.step_spec import FileFunction, StepSpec
+from tcompile_tui.core.task_spec import with_task
 from tcompile_tui.core.verdict import decide
 from tcompile_tui.report.text import verdict_text
 
@@ -27,11 +27,11 @@ def prefills(arm: Arm, *ms: float, new_tokens: int = 10) -> ev.PrefillsTimed:
 
 
 def test_a_growing_cache_is_compared_unasked() -> None:
-    spec = with_decode(DECODE)
-    assert spec.modes == (Mode.DEFAULT, GROWING) and with_decode(spec) == spec
+    spec = with_task(DECODE)
+    assert spec.modes == (Mode.DEFAULT, GROWING) and with_task(spec) == spec
     assert command_line(spec) == "tcompile-tui run transformers:gpt2 --task decode --arm cache=growing"
     asked = replace(DECODE, modes=(Mode.DEFAULT, Mode("dynamic=true,cache=growing")), new_tokens=64)
-    assert with_decode(asked) == asked and "--new-tokens 64" in command_line(asked)
+    assert with_task(asked) == asked and "--new-tokens 64" in command_line(asked)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_growing_cache_is_compared_unasked() -> None:
 )
 def test_what_does_not_go_together_is_refused(changes: dict[str, object], reason: str) -> None:
     with pytest.raises(SpecError, match=reason):
-        with_decode(replace(DECODE, **changes))  # type: ignore[arg-type]
+        with_task(replace(DECODE, **changes))  # type: ignore[arg-type]
 
 
 def test_tokens_a_second_are_those_after_the_prefill() -> None:

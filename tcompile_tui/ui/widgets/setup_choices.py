@@ -15,6 +15,7 @@ TASKS = (
     Option(Task.INFER.value, "infer", "a forward pass"),
     Option(Task.TRAIN.value, "train", "with loss and AdamW"),
     Option(Task.DECODE.value, "decode", "a prompt, then tokens"),
+    Option(Task.SERVE.value, "serve", "requests, waited for"),
 )
 MODES = (
     Option(Mode.DEFAULT.value, "default", "a good first try"),

@@ -1,4 +1,4 @@
-"""What goes with decoding token by token, and what does not."""
+"""What goes with decoding token by token, and with serving, and what does not."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from tcompile_tui.core.spec import USUAL_NEW_TOKENS, Mode, RunSpec, SpecError, T
 GROWING = Mode(f"cache={KeyValueCache.GROWING.value}")
 
 
-def with_decode(spec: RunSpec) -> RunSpec:
-    """The spec with what decoding compares unasked: a static and a growing cache. Raises SpecError."""
+def with_task(spec: RunSpec) -> RunSpec:
+    """The spec with what its task compares unasked: in decoding a static and a growing cache. Raises SpecError."""
+    if spec.slo_ms is not None and spec.task is not Task.SERVE:
+        raise SpecError(f"--slo-ms {spec.slo_ms:g} is for --task serve")
+    if spec.task is Task.SERVE and spec.step.own is not None:
+        raise SpecError(f"--task serve and --step {spec.step.own}: a request is a forward pass")
     caches = [mode.value for mode in spec.modes if mode.options.cache is not None]
     if spec.task is not Task.DECODE:
         if caches:
