@@ -1,4 +1,4 @@
-"""What goes with decoding token by token, and with serving, and what does not."""
+"""What goes with decoding token by token, with serving and with a sequence of shapes, and what does not."""
 
 from __future__ import annotations
 
@@ -28,3 +28,16 @@ def with_task(spec: RunSpec) -> RunSpec:
     if spec.step.own is not None:
         raise SpecError(f"--task decode and --step {spec.step.own}: a step of one's own is no generation")
     return spec if caches else replace(spec, modes=order_modes([*spec.modes, GROWING]))
+
+
+def check_shapes(spec: RunSpec) -> None:
+    """Can a sequence of shapes be replayed with the other options? Raises SpecError."""
+    assert spec.shapes is not None
+    what = " ".join(spec.shapes.words)
+    if spec.inputs_from is not None:
+        raise SpecError(f"{what} has no use with --inputs {spec.inputs_from}, which says its sizes itself")
+    if not spec.inputs and spec.target.source is None:
+        name = spec.shapes.names[0]
+        raise SpecError(f"{what} needs inputs with sizes of these names: add --input 'x=float32[{name},128]'")
+    if spec.step.accumulate > 1:
+        raise SpecError(f"{what} and --accumulate: a sequence is replayed with one batch a step, leave one of them out")

@@ -29,7 +29,7 @@ from tcompile_tui.core.spec import (
     parse_target,
 )
 from tcompile_tui.core.step_spec import USUAL_STEP, StepSpec, check_step, parse_step, split_step
-from tcompile_tui.core.task_spec import with_task
+from tcompile_tui.core.task_spec import check_shapes, with_task
 from tcompile_tui.ui.setup_sizes import (
     SIZES,
     check_sizes_of,
@@ -168,7 +168,7 @@ def check(
     missing: dict[str, str] = {}
     target = _read_target(values.target, errors, missing)
     arguments = _read_arguments(values, parameters, errors, missing)
-    dims = read_sizes(values.sizes, errors)
+    dims, shapes = read_sizes(values.sizes, errors)
     named, inputs = _read_inputs(values, rows, dims, errors)
     batch = read_batch(values.batch, bool(inputs), bool(dims), errors)
     if batch is None:
@@ -196,11 +196,14 @@ def check(
         arguments=arguments,
         dims=dims if SIZES not in errors else (),
         inputs_from=batch,
+        shapes=shapes if SIZES not in errors else None,
     )
     try:
+        if spec.shapes is not None and (spec.inputs or spec.target.source is not None):
+            check_shapes(spec)
         spec = with_task(spec)
     except SpecError as error:
-        errors[STEP] = str(error)
+        errors[SIZES if spec.shapes is not None else STEP] = str(error)
     return Checked(spec, errors, missing, takes_sizes)
 
 

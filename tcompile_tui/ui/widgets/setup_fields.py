@@ -98,7 +98,9 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
             ARGUMENTS, "Args", Input(placeholder="name=value ...", id="arguments-line"), id="arguments"
         )
         self._inputs = InputRows()
-        self._sizes = Field(SIZES, "Sizes", Input(placeholder="B=8 T=512", id="sizes-line"), id="sizes")
+        self._sizes = Field(
+            SIZES, "Sizes", Input(placeholder="B=8 T=512, or T=64,128 or T=16..512", id="sizes-line"), id="sizes"
+        )
         self._batch = Field(BATCH, "Batch", Input(placeholder="or from a file: batch.pt, data.py:f", id="batch-line"))
         self._task_row = Choices("Task", offered.TASKS, ["infer"], id="task", ascii_only=ascii_only)
         self._modes = Choices(
