@@ -11,7 +11,7 @@ from tcompile_tui.core.events import Recompiled, Steadiness
 from tcompile_tui.core.failure_words import failure_advice
 from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.results import ModeResult, ModeStatus
-from tcompile_tui.core.spec import CUDAGRAPH_MODES, Arm, Phase
+from tcompile_tui.core.spec import Arm, Phase
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import percent, plural
 
@@ -199,7 +199,7 @@ def _cudagraphs(state: RunState, results: Sequence[ModeResult]) -> Iterator[Find
     """What a mode with cudagraphs did not capture: told by the compiler, or seen from what ran."""
     for result in results:
         cold = state.process_of(Phase.COLD, result.mode)
-        if cold is None or result.mode not in CUDAGRAPH_MODES:
+        if cold is None or not result.mode.cudagraphs:
             continue
         for reason in cold.compile.cudagraph_skips:
             yield Finding(

@@ -160,7 +160,7 @@ def _settings(state: RunState, results: Sequence[ModeResult]) -> Iterator[Findin
             advice="if your model allows TF32, measure again with --tf32; in your code that is"
             " torch.set_float32_matmul_precision('high')",
         )
-    autotuned = any(result.mode.value.startswith("max-autotune") for result in results)
+    autotuned = any(result.mode.options.autotunes for result in results)
     if autotuned and facts.sm_count < _MIN_BIG_GPU_SMS:
         yield Finding(
             "too-few-sms",

@@ -12,13 +12,15 @@ from tcompile_tui.core.accuracy import Accuracy, Agreement, judge
 from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, start_cost
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.course import Course, course_of
+from tcompile_tui.core.decode_results import DecodeSpeed, decode_speed
 from tcompile_tui.core.early_answer import planned_run
 from tcompile_tui.core.energy import StepEnergy, step_energy
 from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.headroom import DeviceTimes, Headroom, device_times, headroom
 from tcompile_tui.core.latency import Latency, latency
 from tcompile_tui.core.pairs import Pair, SpeedupInterval, TimeGain, drifted, paired_time_gain
-from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts
+from tcompile_tui.core.serve_results import Serving, share_over
+from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts, Task
 from tcompile_tui.core.spread import MeanSpeedup, between_processes, mean_speedup, mean_time_gain
 from tcompile_tui.core.state import ArmSteps, ProcessState, RunState
 from tcompile_tui.core.steady import level_held
@@ -118,6 +120,7 @@ class ModeResult:
     warm_cache_misses: int | None = None
     host_dependence: HostDependence | None = None
     wrapped: bool = False
+    blocks: ev.CompiledBlocks | None = None
     proof: StepProof | None = None
     cudagraph_recordings: int | None = None
     forward_compile_s: Mapping[CompilePart, float] = field(default_factory=dict)
@@ -129,6 +132,8 @@ class ModeResult:
     energy: StepEnergy | None = None
     headroom: Headroom | None = None
     device_times: DeviceTimes | None = None
+    decode: DecodeSpeed | None = None
+    serving: Serving | None = None
 
     @property
     def mostly_throttled(self) -> bool:
@@ -199,12 +204,43 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         energy=step_energy(first_warm.energy) if first_warm is not None else None,
         headroom=headroom(_profile(first_warm, Arm.EAGER), eager_ms),
         device_times=device_times(_profile(first_warm, Arm.EAGER), _profile(first_warm, Arm.COMPILED)),
+        decode=_decode(first_warm),
+        serving=_serving(state, eager_arm, cold, warm),
         wrapped=bool(cold and cold.compiled and cold.compiled.wrapped),
+        blocks=cold.compiled.blocks if cold is not None and cold.compiled is not None else None,
         proof=_proof(first_warm),
         cudagraph_recordings=compile_log.cudagraph_recordings if compile_log is not None else None,
         forward_compile_s=dict(compile_log.forward_s) if compile_log is not None else {},
         backward_compile_s=dict(compile_log.backward_s) if compile_log is not None else {},
     )
+
+
+def _decode(process: ProcessState | None) -> DecodeSpeed | None:
+    """Of the process that timed the prefills, so that a generation and its prefill are of the same minutes."""
+    if process is None or not process.prefills:
+        return None
+    eager_ms, compiled_ms = (
+        _step_ms([process], of_pair, median) for of_pair in (lambda p: p.eager_ns, lambda p: p.compiled_ns)
+    )
+    return decode_speed(process.prefills, {Arm.EAGER: eager_ms, Arm.COMPILED: compiled_ms})
+
+
+def _serving(
+    state: RunState, eager: ArmSteps | None, cold: ProcessState | None, warm: Sequence[ProcessState]
+) -> Serving | None:
+    """None where nothing is served."""
+    spec = state.run.spec if state.run is not None else None
+    if spec is None or spec.task is not Task.SERVE:
+        return None
+    firsts = [process.arms.get(Arm.COMPILED) if process is not None else None for process in (cold, *warm[:1])]
+    first_cold_s, first_warm_s = ([_first_step_s(arm) for arm in firsts] + [None])[:2]
+    steps = {arm: [ns for process in warm for ns in process.latencies_ns.get(arm, ())] for arm in Arm}
+    over = {arm: share_over(steps[arm], spec.slo_ms) for arm in Arm}
+    return Serving(spec.slo_ms, _first_step_s(eager), first_cold_s, first_warm_s, over)
+
+
+def _first_step_s(arm: ArmSteps | None) -> float | None:
+    return arm.first_step_ns / 1e9 if arm is not None and arm.first_step_ns is not None else None
 
 
 def _latencies(warm: Sequence[ProcessState]) -> dict[Arm, Latency]:

@@ -73,6 +73,8 @@ class ProcessState:
     profiles: dict[Arm, ev.StepsProfiled] = field(default_factory=dict)
     energy: EnergyLog = field(default_factory=EnergyLog)
     explained: ev.Explained | None = None
+    fullgraph: ev.FullgraphProbed | None = None
+    prefills: dict[Arm, ev.PrefillsTimed] = field(default_factory=dict)
     compile_stopped: ev.CompileStopped | None = None
     artifacts_saved: ev.ArtifactsMoved | None = None
     artifacts_loaded: ev.ArtifactsMoved | None = None
@@ -263,6 +265,16 @@ class RunState:
     def _explained(self, event: ev.Explained) -> None:
         if event.process in self.processes:
             self.processes[event.process].explained = event
+
+    @_apply.register
+    def _fullgraph_probed(self, event: ev.FullgraphProbed) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].fullgraph = event
+
+    @_apply.register
+    def _prefills_timed(self, event: ev.PrefillsTimed) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].prefills[event.arm] = event
 
     @_apply.register
     def _artifacts(self, event: ev.ArtifactsMoved) -> None:

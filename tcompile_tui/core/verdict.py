@@ -10,6 +10,8 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Agreement
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.causes import find_causes
+from tcompile_tui.core.compile_options import KeyValueCache
+from tcompile_tui.core.compile_text import compile_call, compile_lines
 from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.pairs import EQUIVALENCE, meets_stop_rule
@@ -102,6 +104,10 @@ class Verdict:
         found = self.best.result.speedup if self.best is not None else None
         return Ratio(found.value, found.lo, found.hi) if found is not None else None
 
+    def line_for(self, judged: JudgedMode) -> str:
+        """What to write to compile as this mode did, whatever its decision."""
+        return paste_line(judged.result, judged.result.mode, self.compiles_optimizer, self.shapes)
+
     @property
     def is_answer(self) -> bool:
         """Was a decision reached, whatever it says?"""
@@ -112,22 +118,24 @@ class Verdict:
         """The line that we measured and advise, for a model variable called `model`."""
         if self.decision not in (Decision.ENABLE, Decision.ENABLE_WITH_CARE) or self.best_mode is None:
             return None
-        mode = "" if self.best_mode is Mode.DEFAULT else f'mode="{self.best_mode.value}"'
-        option = ", ".join(filter(None, (mode, self._dynamic_option)))
-        wrapped = self.best is not None and self.best.result.wrapped
-        line = f"model = {_compile_call('model', option)}" if wrapped else f"model.compile({option})"
-        if self.compiles_optimizer:
-            line += f"; optimizer.step = {_compile_call('optimizer.step', option)}"
-        return line
-
-    @property
-    def _dynamic_option(self) -> str:
-        setting = self.shapes.best if self.shapes is not None else None
-        return f"dynamic={setting.dynamic}" if setting is not None and setting.dynamic is not None else ""
+        result = self.best.result if self.best is not None else None
+        return paste_line(result, self.best_mode, self.compiles_optimizer, self.shapes)
 
 
-def _compile_call(what: str, option: str) -> str:
-    return f"torch.compile({what}{', ' if option else ''}{option})"
+def paste_line(result: ModeResult | None, mode: Mode, compiles_optimizer: bool, shapes: ShapeResults | None) -> str:
+    """What to write for `mode`: one line. Where a sequence of shapes was replayed in it, with the best `dynamic`."""
+    options = mode.options
+    setting = shapes.best if shapes is not None and shapes.mode is mode else None
+    if setting is not None and setting.dynamic is not None:
+        options = replace(options, dynamic=setting.dynamic)
+    wrapped, blocks = (result.wrapped, result.blocks) if result is not None else (False, None)
+    lines = compile_lines(options, wrapped, blocks)
+    if result is not None and result.decode is not None and options.cache is not KeyValueCache.GROWING:
+        lines.insert(0, 'model.generation_config.cache_implementation = "static"')
+    if compiles_optimizer:
+        lines.append(f"optimizer.step = {compile_call('optimizer.step', options.arguments)}")
+        lines.sort(key=lambda line: line.startswith("for "))  # what follows a loop on its line would be part of it
+    return "; ".join(lines)
 
 
 def decide(state: RunState) -> Verdict:

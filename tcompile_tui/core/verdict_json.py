@@ -10,12 +10,14 @@ import msgspec
 
 from tcompile_tui.core.answer_time import first_answer_s
 from tcompile_tui.core.breakeven import BreakEven
+from tcompile_tui.core.decode_results import decode_document
 from tcompile_tui.core.energy import energy_figures
 from tcompile_tui.core.findings import Finding
 from tcompile_tui.core.gate import GateCheck, gated_exit_code
 from tcompile_tui.core.latency import Latency
 from tcompile_tui.core.projections import TotalTime, decisions_by_horizon, total_time, total_times
 from tcompile_tui.core.results import StartCost, StepProof
+from tcompile_tui.core.serve_results import serving_document
 from tcompile_tui.core.shape_json import shapes_document
 from tcompile_tui.core.spec import ONE_COLD_START, Arm, Starts, command_line
 from tcompile_tui.core.spread import MeanSpeedup
@@ -105,6 +107,7 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "status": result.status.value,
         "decision": judged.decision.value if judged.decision is not None else None,
         "reason": judged.reason,
+        "paste": verdict.line_for(judged),
         "speedup": _speedup(result.speedup),
         "eager_ms": result.eager_ms,
         "compiled_ms": result.compiled_ms,
@@ -114,6 +117,8 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "energy_j_per_step": energy_figures(result.energy),
         "headroom": asdict(result.headroom) if result.headroom is not None else None,
         "device_limited_speedup": result.device_times.ratio if result.device_times is not None else None,
+        "decode": decode_document(result.decode) if result.decode is not None else None,
+        "serving": serving_document(result.serving) if result.serving is not None else None,
         "latency_ms": {arm.value: _latency(result.latency.get(arm)) for arm in Arm},
         "cold_start_s": _start(result.cold_start),
         "warm_start_s": _start(result.warm_start),

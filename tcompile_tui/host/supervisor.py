@@ -64,6 +64,7 @@ class RunRequest:
     keep_caches: bool = False
     cold_headers: bool = False
     explain: bool = False
+    fullgraph: bool = False
     keep_trace: Path | None = None
     fresh: bool = False
     gate: Gate = NO_GATE
@@ -233,6 +234,7 @@ class _Run:
                 if not self._run_preflight().done:
                     return
         self._replay_shapes()
+        self._probe_fullgraph()
         for mode in self._spec.modes:
             self._measure_again(mode)
         if self._request.explain and self._stop.level is Stop.NO and self._left_s() > 0:
@@ -253,7 +255,7 @@ class _Run:
     def _measure_mode(self, mode: Mode, last: bool) -> ProcessState:
         root = self._mode_roots[mode] = self._new_root()
         # A long autotuning run must leave an answer for the modes that are already measured, and some for itself.
-        patience_s = self._left_s() * (0.5 if mode.value.startswith("max-autotune") or not last else 0.8)
+        patience_s = self._left_s() * (0.5 if mode.options.autotunes or not last else 0.8)
         cold = self._run_phase(Phase.COLD, mode, root, limit_s=patience_s)
         if not cold.done and self._may_be_tried_again(cold, root):
             root = self._mode_roots[mode] = self._new_root()
@@ -305,6 +307,12 @@ class _Run:
             root = self._new_root()
             self._run_phase(Phase.SHAPES, mode, root, limit_s=share * self._left_s(), handling=handling)
             self._drop(root)
+
+    def _probe_fullgraph(self) -> None:
+        """On the caches of the first mode, which have most of it where nothing breaks the graph."""
+        mode = self._spec.modes[0]
+        if self._request.fullgraph and self._stop.level is Stop.NO and self._left_s() > 0:
+            self._run_phase(Phase.FULLGRAPH, mode, self._mode_roots[mode])
 
     def _may_run_again(self, phase: Phase, mode: Mode, at_most: int) -> bool:
         """Did the last one get through, and is there time for another?"""

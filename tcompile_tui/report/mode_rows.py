@@ -25,10 +25,13 @@ def mode_rows() -> Iterator[Row]:
     yield "compiled step", lambda judged: _step_ms(judged.result.compiled_ms)
     yield "GPU alone", lambda judged: _gpu_alone(judged.result)
     yield "headroom", lambda judged: _headroom(judged.result)
+    yield "tokens a second", lambda judged: _tokens(judged, Arm.COMPILED)
+    yield "  eager", lambda judged: _tokens(judged, Arm.EAGER)
     yield "latency p50", lambda judged: _latency(judged, Arm.COMPILED, p99=False)
     yield "  p99", lambda judged: _latency(judged, Arm.COMPILED, p99=True)
     yield "  eager p50", lambda judged: _latency(judged, Arm.EAGER, p99=False)
     yield "  eager p99", lambda judged: _latency(judged, Arm.EAGER, p99=True)
+    yield "1st request", lambda judged: _first_request(judged)
     yield "energy a step", lambda judged: joules(judged.result.energy.compiled_j if judged.result.energy else None)
     yield "  eager", lambda judged: joules(judged.result.energy.eager_j if judged.result.energy else None)
     yield "cold start", lambda judged: duration(judged.result.cold_start.total_s if judged.result.cold_start else None)
@@ -84,6 +87,15 @@ def _gpu_alone(result: ModeResult) -> str:
 def _headroom(result: ModeResult) -> str:
     """Of eager's profile."""
     return f"about {ratio(result.headroom.ratio)}" if result.headroom is not None else MISSING
+
+
+def _first_request(judged: JudgedMode) -> str:
+    return duration(judged.result.serving.first_cold_s if judged.result.serving is not None else None)
+
+
+def _tokens(judged: JudgedMode, arm: Arm) -> str:
+    found = judged.result.decode
+    return count(found.tokens_per_s(arm)) if found is not None and found.tokens_per_s(arm) else MISSING
 
 
 def _latency(judged: JudgedMode, arm: Arm, p99: bool) -> str:

@@ -10,12 +10,14 @@ from pathlib import Path
 from tcompile_tui.core.answer_time import first_answer_s
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.compile_log import CompilePart
+from tcompile_tui.core.decode_results import DecodeSpeed
 from tcompile_tui.core.energy import StepEnergy
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.headroom import DeviceTimes, Headroom
 from tcompile_tui.core.literal import literal
 from tcompile_tui.core.projections import HORIZONS_HOURS
 from tcompile_tui.core.results import ModeResult, StepProof, planned_gain
+from tcompile_tui.core.serve_results import Serving
 from tcompile_tui.core.shape_results import ShapeResults
 from tcompile_tui.core.spec import Arm
 from tcompile_tui.core.state import RunState
@@ -36,7 +38,10 @@ def verdict_text(state: RunState, verdict: Verdict, folder: Path | None = None, 
     lines = [verdict.decision.value, *_wrap(verdict.headline, width, ""), ""]
     measured = [judged for judged in verdict.modes if judged.result.speedup is not None]
     for judged in measured:
-        lines += [*_mode_lines(judged, width, verdict.usual_text), ""]
+        lines += [*_mode_lines(judged, width, verdict.usual_text)]
+        if not judged.result.mode.is_plain:
+            lines.append(f"  {'as code':<{_FIGURES_INDENT - 2}}{verdict.line_for(judged)}")
+        lines.append("")
     if verdict.shapes is not None:
         lines += [*_shape_lines(verdict.shapes, width), ""]
     if verdict.findings:
@@ -84,6 +89,10 @@ def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
         yield "GPU alone", _device_text(result.device_times)
     if result.headroom is not None:
         yield "headroom", _headroom_text(result.headroom)
+    if result.serving is not None:
+        yield "first", _first_request_text(result.serving)
+    if result.decode is not None:
+        yield "decoding", _decode_text(result, result.decode)
     if result.latency:
         yield "latency", _latency_text(result)
     if result.energy is not None:
@@ -126,6 +135,18 @@ def _energy_text(found: StepEnergy) -> str:
     change = f"{percent(share)} less" if share >= 0 else f"{percent(-share)} more"
     condition = "" if found.others_known else ", if nothing else used the GPU"
     return f"{joules(found.eager_j)} eager, {joules(found.compiled_j)} compiled, {change} (to 5 %{condition})"
+
+
+def _first_request_text(found: Serving) -> str:
+    eager, cold, kept = map(duration, (found.first_eager_s, found.first_cold_s, found.first_warm_s))
+    return f"request: {eager} eager, {cold} compiled, {kept} on kept caches"
+
+
+def _decode_text(result: ModeResult, found: DecodeSpeed) -> str:
+    sequences = plural(found.sequences, "sequence")
+    words = f"{sequences}, a prompt of {count(found.prompt_tokens)} tokens, then {count(found.new_tokens)}"
+    recompiled = f"; {plural(result.recompiles, 'recompile')} on the way" if result.recompiles else ""
+    return f"{words}: {found.text(Arm.EAGER)} eager, {found.text(Arm.COMPILED)} compiled{recompiled}"
 
 
 def _latency_text(result: ModeResult) -> str:

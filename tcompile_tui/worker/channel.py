@@ -146,6 +146,8 @@ def job_from_json(body: dict[str, Any]) -> Job:
         arguments=tuple(Argument(**argument) for argument in spec["arguments"]),
         step=step_from_json(spec["step"]),
         shapes=sequence_from_json(spec["shapes"]),
+        new_tokens=spec["new_tokens"],
+        slo_ms=spec["slo_ms"],
     )
     return Job(
         **{

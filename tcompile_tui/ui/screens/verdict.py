@@ -27,7 +27,7 @@ from tcompile_tui.ui.widgets.finding_list import FindingList
 from tcompile_tui.ui.widgets.literal import literal, one_line
 from tcompile_tui.ui.widgets.mode_table import ModeTable
 from tcompile_tui.ui.widgets.shape_table import ShapeTable
-from tcompile_tui.ui.widgets.total_time_plot import MODE_LETTERS, TotalTimePlot, total_times
+from tcompile_tui.ui.widgets.total_time_plot import TotalTimePlot, mode_letters, total_times
 from tcompile_tui.ui.widgets.verdict_facts import VerdictFacts
 from tcompile_tui.ui.widgets.verdict_head import VerdictHead
 
@@ -103,7 +103,7 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
                 with Horizontal(id="upper", classes="row"):
                     with Vertical(id="facts", classes="panel") as facts:
                         facts.border_title = Content(
-                            f"{MODE_LETTERS[best.result.mode]} {best.result.mode.value}{verdict.usual_text}"
+                            f"{mode_letters(verdict)[best.result.mode]} {best.result.mode.value}{verdict.usual_text}"
                         )
                         yield VerdictFacts(best, verdict, run.spec if run is not None else None)
                     if self._times is not None:
