@@ -13,6 +13,7 @@ import click
 
 import tcompile_tui
 from tcompile_tui.cli_caches import MODES, caches
+from tcompile_tui.cli_data import data_options, with_data
 from tcompile_tui.cli_doctor import doctor
 from tcompile_tui.cli_gate import gate_of, gate_options, tell_gate, write_junit
 from tcompile_tui.cli_inspect import inspect
@@ -124,6 +125,7 @@ def _run_options(function: Any) -> Any:
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED)
 @_run_options
 @shape_options
+@data_options
 @click.option(
     "--python",
     metavar="EXE",
@@ -308,7 +310,7 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         arguments=parse_arguments(options["arguments"]),
         step=check_step(_step(options), infers=task is Task.INFER, amp=options["amp"]),
     )
-    spec = with_shapes(spec, options)
+    spec = with_data(with_shapes(spec, options), options)
     check_inputs(spec)
     return spec
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcompile_tui.core import accuracy_causes, compiler_causes, measurement_causes, no_gain_causes, shape_verdict
+from tcompile_tui.core import (
+    accuracy_causes,
+    compiler_causes,
+    data_causes,
+    measurement_causes,
+    no_gain_causes,
+    shape_verdict,
+)
 from tcompile_tui.core.findings import Finding, Severity
 from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.state import RunState
@@ -13,7 +20,7 @@ from tcompile_tui.core.state import RunState
 def find_causes(state: RunState, results: Sequence[ModeResult]) -> tuple[Finding, ...]:
     """All findings of a run, worst first, each cause once."""
     rules = (
-        *accuracy_causes.RULES, *no_gain_causes.RULES, *compiler_causes.RULES, *shape_verdict.RULES,
+        *accuracy_causes.RULES, *data_causes.RULES, *no_gain_causes.RULES, *compiler_causes.RULES, *shape_verdict.RULES,
         *measurement_causes.RULES,
     )  # fmt: skip
     found = {

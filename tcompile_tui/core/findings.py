@@ -45,4 +45,6 @@ def speedup_text(result: ModeResult) -> str:
     """`1.71x (1.69x to 1.73x)`."""
     if result.speedup is None:
         return ratio(None)
+    if result.speedup.lo == result.speedup.hi:  # both arms wait for the same data
+        return ratio(result.speedup.value)
     return f"{ratio(result.speedup.value)} ({ratio(result.speedup.lo)} to {ratio(result.speedup.hi)})"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tcompile_tui.core import events as ev
+from tcompile_tui.core.data_spec import DataSpec
 from tcompile_tui.core.spec import Arm, Mode, Phase, Plan, Preset, RunSpec, parse_target
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.step_spec import USUAL_STEP, StepSpec
@@ -52,9 +53,10 @@ def replay(
     samples: Sequence[ev.Event] = (),
     device: str = "cpu",
     step: StepSpec = USUAL_STEP,
+    data: DataSpec | None = None,
 ) -> RunState:
     """The state after a run of these processes, one after the other."""
-    spec = RunSpec(parse_target("net.py"), modes=modes, device=device, plan=plan, preset=preset, step=step)
+    spec = RunSpec(parse_target("net.py"), modes=modes, device=device, plan=plan, preset=preset, step=step, data=data)
     state = RunState()
     state.apply(
         ev.RunStarted(
