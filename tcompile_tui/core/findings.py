@@ -22,6 +22,9 @@ class Severity(str, enum.Enum):
     NOTE = "note"
 
 
+MEMORY_DOWN = "memory-down"
+
+
 @dataclass(frozen=True)
 class Finding:
     """One cause. `id` is stable and names the kind; `file` and `line` are the user's own code.

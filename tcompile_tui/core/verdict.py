@@ -12,7 +12,7 @@ from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.causes import find_causes
 from tcompile_tui.core.end_to_end import data_time
 from tcompile_tui.core.failure_words import failure_text
-from tcompile_tui.core.findings import Finding, Severity, speedup_text
+from tcompile_tui.core.findings import MEMORY_DOWN, Finding, Severity, speedup_text
 from tcompile_tui.core.pairs import EQUIVALENCE, meets_stop_rule
 from tcompile_tui.core.replay import Ratio
 from tcompile_tui.core.results import (
@@ -211,6 +211,9 @@ def judge_mode(
     decision, reason = _lost_to_data(result) or _decide_mode(
         result.end_to_end, spec.preset, planned, gain, break_even, findings
     )
+    if decision is Decision.SKIP:
+        saved = (finding for finding in findings if finding.id == MEMORY_DOWN and finding.mode is result.mode)
+        reason = "; ".join([reason, *(f"but {finding.title} ({finding.advice})" for finding in saved)])
     return JudgedMode(result, decision, reason, gain, break_even)
 
 

@@ -19,7 +19,7 @@ from tcompile_tui.core.step_spec import FileFunction, StepSpec
 from tcompile_tui.core.verdict import Decision, Verdict, decide
 from tcompile_tui.core.verdict_json import verdict_document
 from tcompile_tui.report.text import verdict_text
-from tests.core.streams import Compiled, Process, both, done, eager_process, ended, replay, started
+from tests.core.streams import Compiled, Process, both, done, eager_process, ended, model_ready, replay, started
 
 _MS = st.floats(0.01, 1000.0)
 _LOADER = DataSpec(loader=FileFunction("data.py", "loader"))
@@ -144,12 +144,8 @@ def test_a_loader_that_fails_leaves_the_decision_to_the_steps() -> None:
 
 
 def test_a_loader_of_other_batches_is_told() -> None:
-    model = ev.ModelReady(
-        class_name="Net", file=None, line=None, parameters=1, parameter_bytes=4, training=True, input_batches=1,
-        inputs=(ev.TensorInfo("x", "float32", (8, 3), "cpu"),),
-    )  # fmt: skip
     for samples, told in ((64, True), (8, False), (None, False)):
-        eager = [*eager_process()[:2], model, *eager_process()[2:]]
+        eager = eager_process(model=model_ready(training=True))
         state = replay(eager, _timed(samples), *both(Compiled(speedup=2.0)), data=_LOADER)
         assert ("loader-other-batch" in _ids(decide(state))) is told
 
