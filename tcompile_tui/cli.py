@@ -14,6 +14,7 @@ import click
 import tcompile_tui
 from tcompile_tui.cli_arms import arm_options, read_modes
 from tcompile_tui.cli_caches import MODES, caches
+from tcompile_tui.cli_data import data_options, with_data
 from tcompile_tui.cli_doctor import doctor
 from tcompile_tui.cli_gate import gate_of, gate_options, tell_gate, write_junit
 from tcompile_tui.cli_inspect import inspect
@@ -127,6 +128,7 @@ def _run_options(function: Any) -> Any:
 @_run_options
 @arm_options
 @shape_options
+@data_options
 @click.option(
     "--python",
     metavar="EXE",
@@ -318,7 +320,7 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         arguments=parse_arguments(options["arguments"]),
         step=check_step(_step(options), infers=task not in (None, Task.TRAIN), amp=options["amp"]),
     )
-    spec = with_task(with_shapes(spec, options))
+    spec = with_task(with_data(with_shapes(spec, options), options))
     check_inputs(spec)
     return spec
 

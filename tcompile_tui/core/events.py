@@ -18,6 +18,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from json import JSONEncoder
 from typing import ClassVar
 
+from .batch_events import LoaderTimed as LoaderTimed
 from .compile_options import CompiledBlocks as CompiledBlocks
 from .compiler_events import (
     ArtifactCount as ArtifactCount,
@@ -418,6 +419,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,
     Explained, FullgraphProbed, PrefillsTimed, ArtifactsMoved, ModelInspected, InputsInspected, ReplayStarted,
+    LoaderTimed,
 )  # fmt: skip
 
 

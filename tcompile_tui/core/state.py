@@ -79,6 +79,7 @@ class ProcessState:
     artifacts_saved: ev.ArtifactsMoved | None = None
     artifacts_loaded: ev.ArtifactsMoved | None = None
     replay: Replay | None = None
+    loader: ev.LoaderTimed | None = None
     compile: CompileLog = field(default_factory=CompileLog)
     pairs: list[Pair] = field(default_factory=list)
     pair_compiles: int = 0
@@ -288,6 +289,11 @@ class RunState:
     def _replay_started(self, event: ev.ReplayStarted) -> None:
         if event.process in self.processes and event.sequence.sound:
             self.processes[event.process].replay = Replay(event)
+
+    @_apply.register
+    def _loader(self, event: ev.LoaderTimed) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].loader = event
 
     @_apply.register
     def _failed(self, event: ev.WorkerFailed) -> None:

@@ -102,6 +102,8 @@ _TIME_RESERVE = 1.3
 _HANG_S = 90.0
 # Four processes replay a sequence of shapes.
 _REPLAY_SHARE = 0.25
+# Its first batch may have a long way; what it is timed for takes five seconds.
+_LOADER_TIME_SHARE = 0.15
 _COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 
 
@@ -222,6 +224,7 @@ class _Run:
         if self._stop.level is not Stop.NO:
             return
         self._run_reference(eager)
+        self._time_loader()
         if self._headers_must_be_built() and not self._run_preflight().done:
             return
         checked = False
@@ -251,6 +254,12 @@ class _Run:
         root = self._new_root()
         self._reference_file = root.path / REFERENCE_FILE
         self._run_phase(Phase.REFERENCE, None, root, limit_s=REFERENCE_TIME_SHARE * self._left_s())
+
+    def _time_loader(self) -> None:
+        """A run whose loader cannot be timed goes on."""
+        data = self._spec.data
+        if data is not None and data.loader is not None and self._stop.level is Stop.NO:
+            self._run_phase(Phase.LOADER, None, self._new_root(), limit_s=_LOADER_TIME_SHARE * self._left_s())
 
     def _measure_mode(self, mode: Mode, last: bool) -> ProcessState:
         root = self._mode_roots[mode] = self._new_root()
@@ -406,7 +415,7 @@ class _Run:
         return Job(
             phase=phase,
             mode=mode,
-            spec=replace(self._spec, step=self._spec.step.under(str(self._request.cwd))),
+            spec=self._spec.under(str(self._request.cwd)),
             process=self._processes,
             run_start_ns=self._recorder.run_start_ns,
             source_path=resolved.path,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from tcompile_tui.core.breakeven import BreakEven
+from tcompile_tui.core.findings import speedup_text
 from tcompile_tui.core.projections import HORIZONS_HOURS
 from tcompile_tui.core.results import ModeResult, planned_gain
 from tcompile_tui.core.spec import Arm
@@ -21,6 +22,8 @@ def mode_rows() -> Iterator[Row]:
     yield "  because", lambda judged: judged.reason
     yield "speedup", lambda judged: ratio(judged.result.speedup.value if judged.result.speedup else None)
     yield "  95 %", _interval
+    yield "end to end", lambda judged: _end_to_end(judged.result)
+    yield "data a step", lambda judged: _step_ms(judged.result.data.step_ms if judged.result.data else None)
     yield "eager step", lambda judged: _step_ms(judged.result.eager_ms)
     yield "compiled step", lambda judged: _step_ms(judged.result.compiled_ms)
     yield "GPU alone", lambda judged: _gpu_alone(judged.result)
@@ -64,6 +67,10 @@ def _interval(judged: JudgedMode) -> str:
     return f"{ratio(speedup.lo)} to {ratio(speedup.hi)}" if speedup is not None else MISSING
 
 
+def _end_to_end(result: ModeResult) -> str:
+    return speedup_text(result.end_to_end) if result.data is not None and result.speedup is not None else MISSING
+
+
 def _break_even(found: BreakEven | None) -> str:
     if found is None:
         return MISSING
@@ -105,7 +112,7 @@ def _latency(judged: JudgedMode, arm: Arm, p99: bool) -> str:
 
 def _saved_in(hours: float) -> Callable[[JudgedMode], str]:
     def saved(judged: JudgedMode) -> str:
-        eager_ms = judged.result.eager_mean_ms
+        eager_ms = judged.result.end_to_end.eager_mean_ms
         return percent(planned_gain(judged.result, hours * 3.6e6 / eager_ms if eager_ms else None))
 
     return saved

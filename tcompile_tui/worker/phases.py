@@ -19,6 +19,7 @@ from .energy import run_for_energy
 from .imports import Imports
 from .inputs import Batch
 from .inspecting import inspect_model
+from .loader_timing import time_loader
 from .loading import import_user_file, seed_everything
 from .loop import STEP_SEED, Loop, run_latencies, run_pairs, run_prefills
 from .profiling import profile_steps
@@ -64,6 +65,7 @@ def run_phase(job: Job, channel: Channel, stage: Stage, imports: Imports) -> Non
     run = {
         Phase.EAGER: _run_eager,
         Phase.REFERENCE: _run_reference,
+        Phase.LOADER: _run_loader,
         Phase.COLD: _run_cold,
         Phase.WARM: _run_warm,
         Phase.SHAPES: _run_shapes,
@@ -101,6 +103,12 @@ def _run_reference(bench: Bench) -> Sequence[Loop]:
     model, batches = prepare(bench)
     bench.stage.name = "the reference in higher precision"
     make_reference(bench, model, batches)
+    return ()
+
+
+def _run_loader(bench: Bench) -> Sequence[Loop]:
+    """The user's loader, without a model beside it."""
+    time_loader(bench)
     return ()
 
 
