@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import tcompile_tui
+from tcompile_tui.cli_arms import arm_options, read_modes
 from tcompile_tui.cli_caches import MODES, caches
+from tcompile_tui.cli_data import data_options, with_data
 from tcompile_tui.cli_doctor import doctor
 from tcompile_tui.cli_gate import gate_of, gate_options, tell_gate, write_junit
 from tcompile_tui.cli_inspect import inspect
@@ -95,7 +97,7 @@ def _run_options(function: Any) -> Any:
         click.option("--inputs", "inputs_from", metavar="FILE", help="Or a saved batch (batch.pt, tensors only), or a function that makes one: file.py:make_batch."),
         click.option("--dim", "dims", multiple=True, metavar="B=8", help="Size of a named dimension (several, B=8,16,32, are replayed as with --shapes): of --input 'float32[B,128]', or of the inputs that timm:, torchvision: and transformers: models bring (B, T, H, W)."),
         click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE", help="Argument of the model's constructor: a literal, a word, JSON, or @file.json; config.hidden=8 sets one field."),
-        click.option("--task", type=click.Choice(["infer", "train"]), help="One step is a forward pass, or a training step with AdamW. Default: as the file says (TRAIN = True), else infer."),
+        click.option("--task", type=click.Choice(["infer", "train", "decode", "serve"]), help="One step is a forward pass, a training step with AdamW, or, with decode, a generation of a causal language model: the prompt, then --new-tokens one by one with a cache of keys and values; serve: a request that is waited for. Default: as the file says (TRAIN = True), else infer."),
         click.option("--mode", "modes", multiple=True, type=click.Choice(MODES), help="Mode of torch.compile; several are compared. Default: default."),
         click.option("--device", default="auto", metavar="cpu|cuda|cuda:N", help="Default: the least busy GPU, else the CPU."),
         click.option("--dtype", metavar="D", help="Convert the model and its floating inputs: float32, bfloat16, float16, float64."),
@@ -124,7 +126,9 @@ def _run_options(function: Any) -> Any:
 @click.argument("target")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED)
 @_run_options
+@arm_options
 @shape_options
+@data_options
 @click.option(
     "--python",
     metavar="EXE",
@@ -265,6 +269,7 @@ def _request(target: str, argv: tuple[str, ...], options: dict[str, Any]) -> Run
         cold_headers=options["cold_headers"],
         fresh=options["fresh"],
         explain=options["explain"],
+        fullgraph=options["fullgraph"],
         keep_trace=options["keep_trace"].absolute() if options["keep_trace"] is not None else None,
         gate=gate_of(options),
     )
@@ -273,14 +278,13 @@ def _request(target: str, argv: tuple[str, ...], options: dict[str, Any]) -> Run
 def _spec(target: str, options: dict[str, Any]) -> RunSpec:
     from tcompile_tui.core.spec import (
         ONE_COLD_START,
-        Mode,
+        USUAL_NEW_TOKENS,
         Plan,
         Preset,
         RunSpec,
         SpecError,
         Task,
         check_inputs,
-        order_modes,
         parse_arguments,
         parse_device,
         parse_dtype,
@@ -289,6 +293,7 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         parse_target,
     )  # fmt: skip
     from tcompile_tui.core.step_spec import check_step
+    from tcompile_tui.core.task_spec import with_task
 
     if options["planned_steps"] is not None and options["planned_hours"] is not None:
         raise SpecError("give --planned-steps or --planned-hours, not both")
@@ -298,7 +303,7 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         target=parse_target(target),
         inputs=parse_inputs(options["inputs"]),
         task=task,
-        modes=order_modes([Mode(mode) for mode in options["modes"]]),
+        modes=read_modes(options["modes"], options["arms"]),
         device=parse_device(options["device"]),
         dtype=parse_dtype(options["dtype"]) if options["dtype"] else None,
         amp=options["amp"],
@@ -310,10 +315,12 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         preset=preset,
         budget_s=options["budget"] or preset.budget_s,
         inputs_from=options["inputs_from"],
+        slo_ms=options["slo_ms"],
+        new_tokens=options["new_tokens"] or USUAL_NEW_TOKENS,
         arguments=parse_arguments(options["arguments"]),
-        step=check_step(_step(options), infers=task is Task.INFER, amp=options["amp"]),
+        step=check_step(_step(options), infers=task not in (None, Task.TRAIN), amp=options["amp"]),
     )
-    spec = with_shapes(spec, options)
+    spec = with_task(with_data(with_shapes(spec, options), options))
     check_inputs(spec)
     return spec
 

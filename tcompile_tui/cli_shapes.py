@@ -27,6 +27,7 @@ def with_shapes(spec: RunSpec, options: dict[str, Any]) -> RunSpec:
 
     from tcompile_tui.core.shape_spec import is_distribution, parse_distribution, parse_shape_file, split_dims
     from tcompile_tui.core.spec import SpecError, parse_dims
+    from tcompile_tui.core.task_spec import check_shapes
 
     single, sequence = split_dims(options["dims"])
     dims, given = parse_dims(single), options["shapes"]
@@ -47,21 +48,6 @@ def with_shapes(spec: RunSpec, options: dict[str, Any]) -> RunSpec:
     spec = replace(spec, dims=(*dims, *sequence.usual), shapes=sequence)
     check_shapes(spec)
     return spec
-
-
-def check_shapes(spec: RunSpec) -> None:
-    """Can a sequence of shapes be replayed with the other options? Raises SpecError."""
-    from tcompile_tui.core.spec import SpecError
-
-    assert spec.shapes is not None
-    what = " ".join(spec.shapes.words)
-    if spec.inputs_from is not None:
-        raise SpecError(f"{what} has no use with --inputs {spec.inputs_from}, which says its sizes itself")
-    if not spec.inputs and spec.target.source is None:
-        name = spec.shapes.names[0]
-        raise SpecError(f"{what} needs inputs with sizes of these names: add --input 'x=float32[{name},128]'")
-    if spec.step.accumulate > 1:
-        raise SpecError(f"{what} and --accumulate: a sequence is replayed with one batch a step, leave one of them out")
 
 
 def _read(path: Path) -> str:

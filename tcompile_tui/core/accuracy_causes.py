@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from tcompile_tui.core.accuracy import Agreement
 from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.results import ModeResult, ModeStatus
-from tcompile_tui.core.spec import CUDAGRAPH_MODES
 from tcompile_tui.core.state import RunState
 
 _SEVERITY = {
@@ -38,7 +37,7 @@ def _accumulation(state: RunState, results: Sequence[ModeResult]) -> Iterator[Fi
     notices that, or the sum is wrong."""
     micro_batches = state.run.spec.step.accumulate if state.run is not None else 1
     for result in results:
-        evidence = _accumulation_evidence(state, result) if result.mode in CUDAGRAPH_MODES else None
+        evidence = _accumulation_evidence(state, result) if result.mode.cudagraphs else None
         if micro_batches > 1 and evidence is not None:
             yield Finding(
                 "cudagraph-accumulation",

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcompile_tui.core import accuracy_causes, compiler_causes, measurement_causes, no_gain_causes, shape_verdict
+from tcompile_tui.core import (
+    accuracy_causes,
+    compiler_causes,
+    data_causes,
+    decode_causes,
+    fullgraph_causes,
+    measurement_causes,
+    no_gain_causes,
+    region_causes,
+    serve_causes,
+    shape_verdict,
+)
 from tcompile_tui.core.findings import Finding, Severity
 from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.state import RunState
@@ -13,8 +24,9 @@ from tcompile_tui.core.state import RunState
 def find_causes(state: RunState, results: Sequence[ModeResult]) -> tuple[Finding, ...]:
     """All findings of a run, worst first, each cause once."""
     rules = (
-        *accuracy_causes.RULES, *no_gain_causes.RULES, *compiler_causes.RULES, *shape_verdict.RULES,
-        *measurement_causes.RULES,
+        *accuracy_causes.RULES, *data_causes.RULES, *no_gain_causes.RULES, *compiler_causes.RULES, *shape_verdict.RULES,
+        *measurement_causes.RULES, *region_causes.RULES, *fullgraph_causes.RULES, *decode_causes.RULES,
+        *serve_causes.RULES,
     )  # fmt: skip
     found = {
         (finding.id, finding.title, finding.evidence, finding.file, finding.line): finding

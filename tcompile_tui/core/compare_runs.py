@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from tcompile_tui.core.breakeven import PRIOR_COST_SPREAD
 from tcompile_tui.core.pairs import EQUIVALENCE, SpeedupInterval
 from tcompile_tui.core.results import ModeResult, ModeStatus, StartCost
-from tcompile_tui.core.spec import Mode, RunSpec
+from tcompile_tui.core.spec import Mode, RunSpec, Task, order_modes
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.step_spec import step_words
 from tcompile_tui.core.units import count, ratio
@@ -134,8 +134,8 @@ class Comparison:
 
 def compare_runs(before: ComparedRun, after: ComparedRun) -> Comparison:
     """Pure; runs that ended early are compared as far as they got."""
-    asked = {*before.state.modes, *after.state.modes}
-    modes = tuple(_compare_mode(mode, before, after) for mode in Mode if mode in asked)
+    asked = (*before.state.modes, *after.state.modes)
+    modes = tuple(_compare_mode(mode, before, after) for mode in order_modes(asked) if mode in asked)
     changes = [change for mode in modes for change in _changes_in_words(mode)]
     changes += _decision_in_words(before.verdict, after.verdict)
     worse = tuple(text for trend, text in changes if trend is Trend.WORSE)
@@ -316,6 +316,9 @@ def _plan(spec: RunSpec) -> str:
 
 
 def _task(side: ComparedRun) -> str:
+    asked = side.state.run.spec.task if side.state.run is not None else None
+    if asked is Task.DECODE or asked is Task.SERVE:
+        return str(asked.value)
     model = next((p.model for p in side.state.processes.values() if p.model is not None), None)
     if model is not None:
         return "train" if model.training else "infer"

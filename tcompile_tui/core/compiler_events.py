@@ -238,6 +238,20 @@ class ExplainedBreak:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FullgraphProbed(Event):
+    """One step compiled with fullgraph=True, in a process of its own. It counts graphs by itself: this setting also
+    captures scalars (`.item()`), so the run's own breaks do not tell. If it does not hold: the first thing that is in
+    the way, in torch's words, and where."""
+
+    kind: ClassVar[str] = "fullgraph_probed"
+    holds: bool
+    error_type: str = ""
+    message: str = ""
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Explained(Event):
     """What torch._dynamo.explain says of one forward call, in a process of its own: it runs the model for real and
     resets Dynamo. `graphs` may be 0: nothing was captured. Its own count of breaks (graphs - 1) is not taken over."""

@@ -18,6 +18,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from json import JSONEncoder
 from typing import ClassVar
 
+from .batch_events import LoaderTimed as LoaderTimed
+from .compile_options import CompiledBlocks as CompiledBlocks
 from .compiler_events import (
     ArtifactCount as ArtifactCount,
     ArtifactsMoved as ArtifactsMoved,
@@ -36,12 +38,14 @@ from .compiler_events import (
     ExplainedBreak as ExplainedBreak,
     FrameCompiled as FrameCompiled,
     FrameStarted as FrameStarted,
+    FullgraphProbed as FullgraphProbed,
     GraphBreak as GraphBreak,
     GraphCaptured as GraphCaptured,
     GuardFailure as GuardFailure,
     Recompiled as Recompiled,
     RecompileLimitHit as RecompileLimitHit,
 )
+from .decode_events import PrefillsTimed as PrefillsTimed
 from .event import AnyEvent as AnyEvent, Event as Event, stamp as stamp
 from .inspection import InputsInspected as InputsInspected, ModelInspected as ModelInspected
 from .output_events import (
@@ -286,10 +290,12 @@ class ModelReady(Event):
 @dataclass(frozen=True, kw_only=True)
 class ModelCompiled(Event):
     """The model was handed to torch.compile. In place is `model.compile()`. `wrapped` is `torch.compile(model)`, for
-    a model whose forward is torch's own: in place, Dynamo skips it without a word."""
+    a model whose forward is torch's own: in place, Dynamo skips it without a word. `blocks`: only these were, or were
+    marked as what repeats; None for the model as it is."""
 
     kind: ClassVar[str] = "model_compiled"
     wrapped: bool
+    blocks: CompiledBlocks | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -412,7 +418,8 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     RandomOutputsCompared, StepsProfiled, MeasurementDone, WorkerFailed, WorkerDone,
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,
-    Explained, ArtifactsMoved, ModelInspected, InputsInspected, ReplayStarted,
+    Explained, FullgraphProbed, PrefillsTimed, ArtifactsMoved, ModelInspected, InputsInspected, ReplayStarted,
+    LoaderTimed,
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ _OVERWRITTEN = "overwritten by a subsequent run"
 def failure_text(failure: ev.WorkerFailed) -> str:
     """One line: what, and where."""
     text = ": ".join(part for part in (failure.error_type, _reason(failure.message)) if part)
-    place = _place(failure)
+    place = failure_place(failure)
     words = (text or "failed without a message")[:_MAX_CHARS]
     return f"{words} ({place[0]}:{place[1]})" if place is not None and place[0] not in words else words
 
@@ -45,7 +45,8 @@ def _reason(message: str) -> str:
     return f"{first}: {explanation[1].strip()}" if explanation is not None and first else first
 
 
-def _place(failure: ev.WorkerFailed) -> tuple[str, int] | None:
+def failure_place(failure: ev.WorkerFailed) -> tuple[str, int] | None:
+    """File and line of the user's code; 0 where the line is not known."""
     if failure.file:
         return (failure.file, failure.line or 0)
     found = [place for place in _PLACE.finditer(failure.message) if not any(word in place["file"] for word in _LIBRARY)]

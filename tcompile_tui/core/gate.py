@@ -13,7 +13,6 @@ from tcompile_tui.core.accuracy import Agreement
 from tcompile_tui.core.compare_runs import DEVICE, ComparedRun, Comparison, compare_runs
 from tcompile_tui.core.findings import speedup_text
 from tcompile_tui.core.results import ModeResult, ModeStatus
-from tcompile_tui.core.spec import CUDAGRAPH_MODES
 from tcompile_tui.core.units import duration, ratio
 from tcompile_tui.core.verdict import ExitCode, Verdict, lost_in_contention
 
@@ -144,7 +143,7 @@ def _wrong(run: ComparedRun, results: Sequence[ModeResult]) -> Iterator[str]:
 
 def _no_cudagraph(run: ComparedRun, results: Sequence[ModeResult]) -> Iterator[str]:
     on_gpu = run.state.run is not None and run.state.run.device != "cpu"
-    if not on_gpu or not any(result.mode in CUDAGRAPH_MODES for result in results):
+    if not on_gpu or not any(result.mode.cudagraphs for result in results):
         yield "there were no cudagraphs to look at: they need a GPU and --mode reduce-overhead or max-autotune"
     yield from _findings("cudagraphs-skipped", "cudagraphs-not-captured", "cudagraphs-partly")(run, results)
 

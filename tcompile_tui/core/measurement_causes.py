@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from tcompile_tui.core import events as ev
-from tcompile_tui.core.findings import Finding, Rule, Severity
+from tcompile_tui.core.findings import MEMORY_DOWN, Finding, Rule, Severity
 from tcompile_tui.core.input_spec import InputSpec, TensorSpec, read_input, tensors_in
 from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.spec import Phase, Preset, SpecError
@@ -17,7 +17,7 @@ from tcompile_tui.core.throttling import is_throttled
 from tcompile_tui.core.units import percent, plural, ratio, size
 
 _MIN_BIG_GPU_SMS = 68  # torch._inductor.utils.is_big_gpu
-_MEMORY_UP = 1.10
+_MEMORY_UP, _MEMORY_DOWN = 1.10, 0.90
 _BUSY_OTHER_PERCENT = 2.0
 _HOST_MOVED = 1.15
 _TOLD_AGAIN = ("another-run", "compile-workers-hang", "caches-damaged", "record-incomplete")
@@ -25,6 +25,7 @@ _TOLD_AGAIN = ("another-run", "compile-workers-hang", "caches-damaged", "record-
 
 def _memory(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     on_gpu = any(p.memory and any(m.steady_reserved_bytes for m in p.memory.values()) for p in state.processes.values())
+    training = any(process.model is not None and process.model.training for process in state.processes.values())
     for result in results:
         compiled, eager = result.peak_memory_bytes, result.eager_peak_memory_bytes
         if on_gpu and compiled and eager and compiled > _MEMORY_UP * eager:
@@ -33,6 +34,16 @@ def _memory(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]
                 Severity.WARNING,
                 f"{result.mode.value} needs {size(compiled - eager)} more GPU memory at its peak",
                 evidence=f"{size(eager)} eager, {size(compiled)} compiled",
+            )
+        if on_gpu and training and compiled and eager and compiled <= _MEMORY_DOWN * eager:
+            yield Finding(
+                MEMORY_DOWN,
+                Severity.ADVICE,
+                f"{result.mode.value} needs {percent(1 - compiled / eager)} less GPU memory at its peak: its gain at"
+                " the same batch leaves out that a larger one fits",
+                evidence=f"{size(eager)} eager, {size(compiled)} compiled",
+                advice="measure each arm at its largest batch: --fit-batch",
+                mode=result.mode,
             )
 
 
@@ -160,7 +171,7 @@ def _settings(state: RunState, results: Sequence[ModeResult]) -> Iterator[Findin
             advice="if your model allows TF32, measure again with --tf32; in your code that is"
             " torch.set_float32_matmul_precision('high')",
         )
-    autotuned = any(result.mode.value.startswith("max-autotune") for result in results)
+    autotuned = any(result.mode.options.autotunes for result in results)
     if autotuned and facts.sm_count < _MIN_BIG_GPU_SMS:
         yield Finding(
             "too-few-sms",

@@ -10,7 +10,7 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.pairs import EQUIVALENCE
 from tcompile_tui.core.results import ModeResult, ModeStatus
-from tcompile_tui.core.spec import CUDAGRAPH_MODES, Arm, Phase
+from tcompile_tui.core.spec import Arm, Phase
 from tcompile_tui.core.state import ProcessState, RunState
 from tcompile_tui.core.units import percent, plural
 
@@ -71,7 +71,7 @@ def _compiled_again(arms: _Arms) -> _Cause | None:
 
 def _no_cudagraph(arms: _Arms) -> _Cause | None:
     skips = arms.cold.compile.cudagraph_skips if arms.cold is not None else ()
-    if arms.result.mode not in CUDAGRAPH_MODES or not skips:
+    if not arms.result.mode.cudagraphs or not skips:
         return None
     return _Cause(
         "its cudagraphs were skipped",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
 from tcompile_tui.core import events as ev
@@ -12,13 +12,16 @@ from tcompile_tui.core.accuracy import Accuracy, Agreement, judge
 from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, start_cost
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.course import Course, course_of
+from tcompile_tui.core.decode_results import DecodeSpeed, decode_speed
 from tcompile_tui.core.early_answer import planned_run
+from tcompile_tui.core.end_to_end import DataTime, data_time, gain_with_data, speedup_with_data
 from tcompile_tui.core.energy import StepEnergy, step_energy
 from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.headroom import DeviceTimes, Headroom, device_times, headroom
 from tcompile_tui.core.latency import Latency, latency
 from tcompile_tui.core.pairs import Pair, SpeedupInterval, TimeGain, drifted, paired_time_gain
-from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts
+from tcompile_tui.core.serve_results import Serving, share_over
+from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts, Task
 from tcompile_tui.core.spread import MeanSpeedup, between_processes, mean_speedup, mean_time_gain
 from tcompile_tui.core.state import ArmSteps, ProcessState, RunState
 from tcompile_tui.core.steady import level_held
@@ -89,7 +92,8 @@ class HostDependence:
 @dataclass(frozen=True)
 class ModeResult:
     """One mode's facts; None where the run did not get that far. Figures of the comparison are those of the average
-    warm process: `speedup` and `gain` hold what differs between processes, step times are means over processes."""
+    warm process: `speedup` and `gain` hold what differs between processes, step times are means over processes.
+    All of these are of a step alone; with `data`, what a start is worth is that of `end_to_end`."""
 
     mode: Mode
     status: ModeStatus
@@ -118,6 +122,7 @@ class ModeResult:
     warm_cache_misses: int | None = None
     host_dependence: HostDependence | None = None
     wrapped: bool = False
+    blocks: ev.CompiledBlocks | None = None
     proof: StepProof | None = None
     cudagraph_recordings: int | None = None
     forward_compile_s: Mapping[CompilePart, float] = field(default_factory=dict)
@@ -129,6 +134,35 @@ class ModeResult:
     energy: StepEnergy | None = None
     headroom: Headroom | None = None
     device_times: DeviceTimes | None = None
+    decode: DecodeSpeed | None = None
+    serving: Serving | None = None
+    data: DataTime | None = None
+
+    @property
+    def end_to_end(self) -> ModeResult:
+        """The same with steps that wait for their data, which is what a run gains; itself where none is known. The
+        break-evens are of such steps already."""
+        if self.data is None or self.speedup is None or self.gain is None:
+            return self
+        if self.eager_ms is None or self.eager_mean_ms is None or self.compiled_mean_ms is None:
+            return self
+        data_ms = self.data.step_ms
+        return replace(
+            self,
+            speedup=speedup_with_data(self.speedup, self.eager_ms, data_ms),
+            gain=gain_with_data(self.gain, self.eager_mean_ms, data_ms),
+            eager_ms=max(self.eager_ms, data_ms),
+            compiled_ms=max(self.compiled_ms, data_ms) if self.compiled_ms is not None else None,
+            eager_mean_ms=max(self.eager_mean_ms, data_ms),
+            compiled_mean_ms=max(self.compiled_mean_ms, data_ms),
+        )
+
+    @property
+    def waits_for_data(self) -> bool:
+        """Does an arm have to wait for its data?"""
+        if self.data is None or self.eager_ms is None or self.compiled_ms is None:
+            return False
+        return self.data.step_ms > min(self.eager_ms, self.compiled_ms)
 
     @property
     def mostly_throttled(self) -> bool:
@@ -165,7 +199,7 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
     compile_log = cold.compile if cold is not None and cold.compile_stopped is None else None
     training = bool(cold and cold.model and cold.model.training)
     lost = [pair.lost_share > _MAX_LOST_SHARE for p in warm for pair in p.pairs if pair.lost_share is not None]
-    return ModeResult(
+    result = ModeResult(
         mode=mode,
         status=status,
         reason=reason,
@@ -177,8 +211,6 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         compiled_mean_ms=compiled_mean_ms,
         cold_start=cold_start,
         warm_start=warm_start,
-        break_even_cold=break_even(cold_start.extra, gain) if cold_start and gain else None,
-        break_even_warm=break_even(warm_start.extra, gain) if warm_start and gain else None,
         accuracy=_accuracy(warm, training),
         peak_memory_bytes=_peak_bytes(cold, Arm.COMPILED),
         eager_peak_memory_bytes=_peak_bytes(eager, Arm.EAGER),
@@ -199,12 +231,50 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         energy=step_energy(first_warm.energy) if first_warm is not None else None,
         headroom=headroom(_profile(first_warm, Arm.EAGER), eager_ms),
         device_times=device_times(_profile(first_warm, Arm.EAGER), _profile(first_warm, Arm.COMPILED)),
+        decode=_decode(first_warm),
+        serving=_serving(state, eager_arm, cold, warm),
         wrapped=bool(cold and cold.compiled and cold.compiled.wrapped),
+        blocks=cold.compiled.blocks if cold is not None and cold.compiled is not None else None,
         proof=_proof(first_warm),
         cudagraph_recordings=compile_log.cudagraph_recordings if compile_log is not None else None,
         forward_compile_s=dict(compile_log.forward_s) if compile_log is not None else {},
         backward_compile_s=dict(compile_log.backward_s) if compile_log is not None else {},
+        data=data_time(state),
     )
+    gain = result.end_to_end.gain
+    return replace(
+        result,
+        break_even_cold=break_even(cold_start.extra, gain) if cold_start and gain else None,
+        break_even_warm=break_even(warm_start.extra, gain) if warm_start and gain else None,
+    )
+
+
+def _decode(process: ProcessState | None) -> DecodeSpeed | None:
+    """Of the process that timed the prefills, so that a generation and its prefill are of the same minutes."""
+    if process is None or not process.prefills:
+        return None
+    eager_ms, compiled_ms = (
+        _step_ms([process], of_pair, median) for of_pair in (lambda p: p.eager_ns, lambda p: p.compiled_ns)
+    )
+    return decode_speed(process.prefills, {Arm.EAGER: eager_ms, Arm.COMPILED: compiled_ms})
+
+
+def _serving(
+    state: RunState, eager: ArmSteps | None, cold: ProcessState | None, warm: Sequence[ProcessState]
+) -> Serving | None:
+    """None where nothing is served."""
+    spec = state.run.spec if state.run is not None else None
+    if spec is None or spec.task is not Task.SERVE:
+        return None
+    firsts = [process.arms.get(Arm.COMPILED) if process is not None else None for process in (cold, *warm[:1])]
+    first_cold_s, first_warm_s = ([_first_step_s(arm) for arm in firsts] + [None])[:2]
+    steps = {arm: [ns for process in warm for ns in process.latencies_ns.get(arm, ())] for arm in Arm}
+    over = {arm: share_over(steps[arm], spec.slo_ms) for arm in Arm}
+    return Serving(spec.slo_ms, _first_step_s(eager), first_cold_s, first_warm_s, over)
+
+
+def _first_step_s(arm: ArmSteps | None) -> float | None:
+    return arm.first_step_ns / 1e9 if arm is not None and arm.first_step_ns is not None else None
 
 
 def _latencies(warm: Sequence[ProcessState]) -> dict[Arm, Latency]:
@@ -236,14 +306,14 @@ def planned_cost(result: ModeResult, starts: Starts) -> Cost | None:
 
 def planned_break_even(result: ModeResult, starts: Starts) -> BreakEven | None:
     """After how many steps, counted over all the starts, these are paid for."""
-    cost = planned_cost(result, starts)
-    return break_even(cost, result.gain) if cost is not None and result.gain is not None else None
+    cost, gain = planned_cost(result, starts), result.end_to_end.gain
+    return break_even(cost, gain) if cost is not None and gain is not None else None
 
 
 def planned_gain(result: ModeResult, steps: float | None, starts: Starts = ONE_COLD_START) -> float | None:
     """The share of an eager run of `steps` steps that compiling saves, with the starts paid; negative if it costs
     time, None where it is not known."""
-    cost = planned_cost(result, starts)
+    cost, result = planned_cost(result, starts), result.end_to_end
     if not steps or result.gain is None or result.eager_mean_ms is None or cost is None:
         return None
     saved_s = steps * result.gain.mean_ns / 1e9 - cost.mean_s

@@ -8,11 +8,14 @@ from __future__ import annotations
 import enum
 import re
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 # What of these other modules read through this one is named twice.
 from .argument_spec import Argument as Argument, parse_arguments as parse_arguments
+from .compile_options import TORCH_MODES, CompileOptions, parse_arm as parse_arm
+from .data_spec import DataSpec
 from .input_spec import (
     DTYPE_ALIASES,
     DTYPES as DTYPES,
@@ -32,23 +35,58 @@ from .spec_error import SpecError as SpecError
 from .step_spec import USUAL_STEP, StepSpec, step_words
 
 ASSUMED_PLAN_HOURS = 24.0
+USUAL_NEW_TOKENS = 32
 
 
 class Task(str, enum.Enum):
     INFER = "infer"
     TRAIN = "train"
+    DECODE = "decode"
+    SERVE = "serve"
 
 
 class Mode(str, enum.Enum):
-    """The `mode` of torch.compile."""
+    """One way to compile, by its name: a `mode` of torch.compile, or what `--arm` asks for.
+
+    The members are torch's modes. `Mode("regional")` is the one value of that name, though no member; names are those
+    of CompileOptions. ValueError for any other text.
+    """
 
     DEFAULT = "default"
     REDUCE_OVERHEAD = "reduce-overhead"
     MAX_AUTOTUNE_NO_CUDAGRAPHS = "max-autotune-no-cudagraphs"
     MAX_AUTOTUNE = "max-autotune"
 
+    @classmethod
+    def _missing_(cls, value: object) -> Mode | None:
+        try:
+            name = parse_arm(value).label if isinstance(value, str) else ""
+        except SpecError:
+            return None
+        if name in TORCH_MODES or not name:
+            return cls(name) if name else None
+        if name not in _FURTHER_MODES:
+            mode = str.__new__(cls, name)
+            mode._name_ = mode._value_ = name
+            _FURTHER_MODES[name] = mode
+        return _FURTHER_MODES[name]
 
-CUDAGRAPH_MODES = (Mode.REDUCE_OVERHEAD, Mode.MAX_AUTOTUNE)
+    @property
+    def options(self) -> CompileOptions:
+        return parse_arm(self.value)
+
+    @property
+    def is_plain(self) -> bool:
+        """Is it a mode of torch.compile and nothing else?"""
+        return self.value in TORCH_MODES
+
+    @property
+    def cudagraphs(self) -> bool:
+        """Are they asked for?"""
+        return self.options.cudagraphs
+
+
+_FURTHER_MODES: dict[str, Mode] = {}
 
 
 class Phase(str, enum.Enum):
@@ -57,16 +95,18 @@ class Phase(str, enum.Enum):
     PREFLIGHT = "preflight"
     EAGER = "eager"
     REFERENCE = "reference"
+    LOADER = "loader"
     COLD = "cold"
     WARM = "warm"
     SHAPES = "shapes"
+    FULLGRAPH = "fullgraph"
     EXPLAIN = "explain"
     INSPECT = "inspect"
 
     @property
     def compiles(self) -> bool:
         """Has the compiler a part in it?"""
-        return self not in (Phase.EAGER, Phase.REFERENCE, Phase.INSPECT)
+        return self not in (Phase.EAGER, Phase.REFERENCE, Phase.LOADER, Phase.INSPECT)
 
 
 class Arm(str, enum.Enum):
@@ -216,7 +256,8 @@ class Plan:
 class RunSpec:
     """Everything that decides what is measured. `task` None means: as the file says, else infer. `inputs_from` is a
     saved batch or `file.py:function`, `arguments` are those of the model's constructor. With `shapes`, `dims` has the
-    most frequent of them."""
+    most frequent of them. `data` is how fast the batches of the real run come. `new_tokens` are those of a generation,
+    for DECODE; `slo_ms` is how long 99 of 100 requests may take, for SERVE."""
 
     target: Target
     inputs: tuple[InputSpec, ...] = ()
@@ -233,6 +274,14 @@ class RunSpec:
     arguments: tuple[Argument, ...] = ()
     step: StepSpec = USUAL_STEP
     shapes: ShapeSequence | None = None
+    new_tokens: int = USUAL_NEW_TOKENS
+    slo_ms: float | None = None
+    data: DataSpec | None = None
+
+    def under(self, folder: str) -> RunSpec:
+        """The same with the files of the user's functions named absolutely; `folder` is where relative ones are."""
+        data = self.data.under(folder) if self.data is not None else None
+        return replace(self, step=self.step.under(folder), data=data)
 
 
 _DEVICE = re.compile(r"auto|cpu|cuda|cuda:[0-9]+")
@@ -265,9 +314,12 @@ def check_inputs(spec: RunSpec) -> None:
         check_sizes(spec.inputs, spec.dims)
 
 
-def order_modes(modes: list[Mode] | tuple[Mode, ...]) -> tuple[Mode, ...]:
-    """Each mode once, cheapest to compile first, so that an early answer exists before the slow ones."""
-    return tuple(mode for mode in Mode if mode in modes) or (Mode.DEFAULT,)
+def order_modes(modes: Iterable[Mode]) -> tuple[Mode, ...]:
+    """Each mode once, cheapest to compile first, so that an early answer exists before the slow ones; then what `--arm`
+    asks for, which is compared with a plain mode."""
+    asked = tuple(dict.fromkeys(modes))
+    plain = tuple(mode for mode in Mode if mode in asked) or (Mode.DEFAULT,)
+    return (*plain, *(mode for mode in asked if not mode.is_plain))
 
 
 def command_line(spec: RunSpec) -> str:
@@ -285,9 +337,16 @@ def command_line(spec: RunSpec) -> str:
         words += ["--inputs", spec.inputs_from]
     if spec.task is not None:
         words += ["--task", spec.task.value]
-    if spec.modes != (Mode.DEFAULT,):
-        for mode in spec.modes:
+    if spec.new_tokens != USUAL_NEW_TOKENS:
+        words += ["--new-tokens", str(spec.new_tokens)]
+    plain = [mode for mode in spec.modes if mode.is_plain]
+    if plain != [Mode.DEFAULT]:
+        for mode in plain:
             words += ["--mode", mode.value]
+    for mode in spec.modes:
+        words += ["--arm", mode.value] if not mode.is_plain else ()
+    if spec.slo_ms is not None:
+        words += ["--slo-ms", _shortest(spec.slo_ms)]
     if spec.device != "auto":
         words += ["--device", spec.device]
     if spec.dtype is not None:
@@ -301,6 +360,7 @@ def command_line(spec: RunSpec) -> str:
         words += ["--planned-hours", _shortest(spec.plan.hours)]
     if spec.plan.starts != ONE_COLD_START:
         words += ["--starts", str(spec.plan.starts)]
+    words += spec.data.words if spec.data is not None else ()
     if spec.preset is not Preset.STANDARD:
         words += ["--preset", spec.preset.value]
     if spec.budget_s != spec.preset.budget_s:

@@ -73,10 +73,13 @@ class ProcessState:
     profiles: dict[Arm, ev.StepsProfiled] = field(default_factory=dict)
     energy: EnergyLog = field(default_factory=EnergyLog)
     explained: ev.Explained | None = None
+    fullgraph: ev.FullgraphProbed | None = None
+    prefills: dict[Arm, ev.PrefillsTimed] = field(default_factory=dict)
     compile_stopped: ev.CompileStopped | None = None
     artifacts_saved: ev.ArtifactsMoved | None = None
     artifacts_loaded: ev.ArtifactsMoved | None = None
     replay: Replay | None = None
+    loader: ev.LoaderTimed | None = None
     compile: CompileLog = field(default_factory=CompileLog)
     pairs: list[Pair] = field(default_factory=list)
     pair_compiles: int = 0
@@ -265,6 +268,16 @@ class RunState:
             self.processes[event.process].explained = event
 
     @_apply.register
+    def _fullgraph_probed(self, event: ev.FullgraphProbed) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].fullgraph = event
+
+    @_apply.register
+    def _prefills_timed(self, event: ev.PrefillsTimed) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].prefills[event.arm] = event
+
+    @_apply.register
     def _artifacts(self, event: ev.ArtifactsMoved) -> None:
         process = self.processes.get(event.process)
         if process is not None and event.saved:
@@ -276,6 +289,11 @@ class RunState:
     def _replay_started(self, event: ev.ReplayStarted) -> None:
         if event.process in self.processes and event.sequence.sound:
             self.processes[event.process].replay = Replay(event)
+
+    @_apply.register
+    def _loader(self, event: ev.LoaderTimed) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].loader = event
 
     @_apply.register
     def _failed(self, event: ev.WorkerFailed) -> None:

@@ -10,12 +10,15 @@ import msgspec
 
 from tcompile_tui.core.answer_time import first_answer_s
 from tcompile_tui.core.breakeven import BreakEven
+from tcompile_tui.core.decode_results import decode_document
+from tcompile_tui.core.end_to_end import DataTime, data_time
 from tcompile_tui.core.energy import energy_figures
 from tcompile_tui.core.findings import Finding
 from tcompile_tui.core.gate import GateCheck, gated_exit_code
 from tcompile_tui.core.latency import Latency
 from tcompile_tui.core.projections import TotalTime, decisions_by_horizon, total_time, total_times
 from tcompile_tui.core.results import StartCost, StepProof
+from tcompile_tui.core.serve_results import serving_document
 from tcompile_tui.core.shape_json import shapes_document
 from tcompile_tui.core.spec import ONE_COLD_START, Arm, Starts, command_line
 from tcompile_tui.core.spread import MeanSpeedup
@@ -42,6 +45,7 @@ def verdict_document(state: RunState, verdict: Verdict, checks: Sequence[GateChe
         "step": _step(state),
         "planned_starts": asdict(_starts(state)),
         "decision_by_horizon": _horizons(state) if verdict.assumed_plan else None,
+        "data": _data(data_time(state)),
         "shapes": shapes_document(verdict.shapes) if verdict.shapes is not None else None,
         "per_mode": {judged.result.mode.value: _mode(judged, verdict, _starts(state)) for judged in verdict.modes},
         "findings": [_finding(finding) for finding in verdict.findings],
@@ -105,7 +109,9 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "status": result.status.value,
         "decision": judged.decision.value if judged.decision is not None else None,
         "reason": judged.reason,
+        "paste": verdict.line_for(judged),
         "speedup": _speedup(result.speedup),
+        "end_to_end_speedup": _ratio(result.end_to_end.speedup) if result.data is not None else None,
         "eager_ms": result.eager_ms,
         "compiled_ms": result.compiled_ms,
         "eager_mean_ms": result.eager_mean_ms,
@@ -114,6 +120,8 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "energy_j_per_step": energy_figures(result.energy),
         "headroom": asdict(result.headroom) if result.headroom is not None else None,
         "device_limited_speedup": result.device_times.ratio if result.device_times is not None else None,
+        "decode": decode_document(result.decode) if result.decode is not None else None,
+        "serving": serving_document(result.serving) if result.serving is not None else None,
         "latency_ms": {arm.value: _latency(result.latency.get(arm)) for arm in Arm},
         "cold_start_s": _start(result.cold_start),
         "warm_start_s": _start(result.warm_start),
@@ -146,6 +154,21 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
     }
 
 
+def _data(data: DataTime | None) -> dict[str, Any] | None:
+    """How fast the batches of the real run come, and what is known of their loader."""
+    if data is None:
+        return None
+    timed = data.timed
+    return {
+        "step_ms": data.step_ms,
+        "batch_ms": data.step_ms / data.batches,
+        "source": data.source,
+        "timed_batches": timed.batches if timed is not None else None,
+        "workers": timed.workers if timed is not None else None,
+        "samples": timed.samples if timed is not None else None,
+    }
+
+
 def _latency(found: Latency | None) -> dict[str, float | int | None] | None:
     return {"p50": found.p50_ms, "p99": found.p99_ms, "steps": found.steps} if found is not None else None
 
@@ -162,6 +185,10 @@ def _speedup(interval: MeanSpeedup | None) -> dict[str, float | int] | None:
         "within_sd": interval.within_sd,
         "between_sd": interval.between_sd,
     }
+
+
+def _ratio(interval: MeanSpeedup | None) -> dict[str, float] | None:
+    return {"value": interval.value, "lo": interval.lo, "hi": interval.hi} if interval is not None else None
 
 
 def _total_time(row: TotalTime) -> dict[str, float]:

@@ -64,6 +64,7 @@ class RunRequest:
     keep_caches: bool = False
     cold_headers: bool = False
     explain: bool = False
+    fullgraph: bool = False
     keep_trace: Path | None = None
     fresh: bool = False
     gate: Gate = NO_GATE
@@ -101,6 +102,8 @@ _TIME_RESERVE = 1.3
 _HANG_S = 90.0
 # Four processes replay a sequence of shapes.
 _REPLAY_SHARE = 0.25
+# Its first batch may have a long way; what it is timed for takes five seconds.
+_LOADER_TIME_SHARE = 0.15
 _COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 
 
@@ -221,6 +224,7 @@ class _Run:
         if self._stop.level is not Stop.NO:
             return
         self._run_reference(eager)
+        self._time_loader()
         if self._headers_must_be_built() and not self._run_preflight().done:
             return
         checked = False
@@ -233,6 +237,7 @@ class _Run:
                 if not self._run_preflight().done:
                     return
         self._replay_shapes()
+        self._probe_fullgraph()
         for mode in self._spec.modes:
             self._measure_again(mode)
         if self._request.explain and self._stop.level is Stop.NO and self._left_s() > 0:
@@ -250,10 +255,16 @@ class _Run:
         self._reference_file = root.path / REFERENCE_FILE
         self._run_phase(Phase.REFERENCE, None, root, limit_s=REFERENCE_TIME_SHARE * self._left_s())
 
+    def _time_loader(self) -> None:
+        """A run whose loader cannot be timed goes on."""
+        data = self._spec.data
+        if data is not None and data.loader is not None and self._stop.level is Stop.NO:
+            self._run_phase(Phase.LOADER, None, self._new_root(), limit_s=_LOADER_TIME_SHARE * self._left_s())
+
     def _measure_mode(self, mode: Mode, last: bool) -> ProcessState:
         root = self._mode_roots[mode] = self._new_root()
         # A long autotuning run must leave an answer for the modes that are already measured, and some for itself.
-        patience_s = self._left_s() * (0.5 if mode.value.startswith("max-autotune") or not last else 0.8)
+        patience_s = self._left_s() * (0.5 if mode.options.autotunes or not last else 0.8)
         cold = self._run_phase(Phase.COLD, mode, root, limit_s=patience_s)
         if not cold.done and self._may_be_tried_again(cold, root):
             root = self._mode_roots[mode] = self._new_root()
@@ -305,6 +316,12 @@ class _Run:
             root = self._new_root()
             self._run_phase(Phase.SHAPES, mode, root, limit_s=share * self._left_s(), handling=handling)
             self._drop(root)
+
+    def _probe_fullgraph(self) -> None:
+        """On the caches of the first mode, which have most of it where nothing breaks the graph."""
+        mode = self._spec.modes[0]
+        if self._request.fullgraph and self._stop.level is Stop.NO and self._left_s() > 0:
+            self._run_phase(Phase.FULLGRAPH, mode, self._mode_roots[mode])
 
     def _may_run_again(self, phase: Phase, mode: Mode, at_most: int) -> bool:
         """Did the last one get through, and is there time for another?"""
@@ -398,7 +415,7 @@ class _Run:
         return Job(
             phase=phase,
             mode=mode,
-            spec=replace(self._spec, step=self._spec.step.under(str(self._request.cwd))),
+            spec=self._spec.under(str(self._request.cwd)),
             process=self._processes,
             run_start_ns=self._recorder.run_start_ns,
             source_path=resolved.path,

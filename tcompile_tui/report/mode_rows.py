@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from tcompile_tui.core.breakeven import BreakEven
+from tcompile_tui.core.findings import speedup_text
 from tcompile_tui.core.projections import HORIZONS_HOURS
 from tcompile_tui.core.results import ModeResult, planned_gain
 from tcompile_tui.core.spec import Arm
@@ -21,14 +22,19 @@ def mode_rows() -> Iterator[Row]:
     yield "  because", lambda judged: judged.reason
     yield "speedup", lambda judged: ratio(judged.result.speedup.value if judged.result.speedup else None)
     yield "  95 %", _interval
+    yield "end to end", lambda judged: _end_to_end(judged.result)
+    yield "data a step", lambda judged: _step_ms(judged.result.data.step_ms if judged.result.data else None)
     yield "eager step", lambda judged: _step_ms(judged.result.eager_ms)
     yield "compiled step", lambda judged: _step_ms(judged.result.compiled_ms)
     yield "GPU alone", lambda judged: _gpu_alone(judged.result)
     yield "headroom", lambda judged: _headroom(judged.result)
+    yield "tokens a second", lambda judged: _tokens(judged, Arm.COMPILED)
+    yield "  eager", lambda judged: _tokens(judged, Arm.EAGER)
     yield "latency p50", lambda judged: _latency(judged, Arm.COMPILED, p99=False)
     yield "  p99", lambda judged: _latency(judged, Arm.COMPILED, p99=True)
     yield "  eager p50", lambda judged: _latency(judged, Arm.EAGER, p99=False)
     yield "  eager p99", lambda judged: _latency(judged, Arm.EAGER, p99=True)
+    yield "1st request", lambda judged: _first_request(judged)
     yield "energy a step", lambda judged: joules(judged.result.energy.compiled_j if judged.result.energy else None)
     yield "  eager", lambda judged: joules(judged.result.energy.eager_j if judged.result.energy else None)
     yield "cold start", lambda judged: duration(judged.result.cold_start.total_s if judged.result.cold_start else None)
@@ -61,6 +67,10 @@ def _interval(judged: JudgedMode) -> str:
     return f"{ratio(speedup.lo)} to {ratio(speedup.hi)}" if speedup is not None else MISSING
 
 
+def _end_to_end(result: ModeResult) -> str:
+    return speedup_text(result.end_to_end) if result.data is not None and result.speedup is not None else MISSING
+
+
 def _break_even(found: BreakEven | None) -> str:
     if found is None:
         return MISSING
@@ -83,7 +93,16 @@ def _gpu_alone(result: ModeResult) -> str:
 
 def _headroom(result: ModeResult) -> str:
     """Of eager's profile."""
-    return f"about {ratio(result.headroom.ratio)} at most" if result.headroom is not None else MISSING
+    return f"about {ratio(result.headroom.ratio)}" if result.headroom is not None else MISSING
+
+
+def _first_request(judged: JudgedMode) -> str:
+    return duration(judged.result.serving.first_cold_s if judged.result.serving is not None else None)
+
+
+def _tokens(judged: JudgedMode, arm: Arm) -> str:
+    found = judged.result.decode
+    return count(found.tokens_per_s(arm)) if found is not None and found.tokens_per_s(arm) else MISSING
 
 
 def _latency(judged: JudgedMode, arm: Arm, p99: bool) -> str:
@@ -93,7 +112,7 @@ def _latency(judged: JudgedMode, arm: Arm, p99: bool) -> str:
 
 def _saved_in(hours: float) -> Callable[[JudgedMode], str]:
     def saved(judged: JudgedMode) -> str:
-        eager_ms = judged.result.eager_mean_ms
+        eager_ms = judged.result.end_to_end.eager_mean_ms
         return percent(planned_gain(judged.result, hours * 3.6e6 / eager_ms if eager_ms else None))
 
     return saved

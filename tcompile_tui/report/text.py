@@ -10,12 +10,15 @@ from pathlib import Path
 from tcompile_tui.core.answer_time import first_answer_s
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.compile_log import CompilePart
+from tcompile_tui.core.decode_results import DecodeSpeed
+from tcompile_tui.core.end_to_end import data_text
 from tcompile_tui.core.energy import StepEnergy
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.headroom import DeviceTimes, Headroom
 from tcompile_tui.core.literal import literal
 from tcompile_tui.core.projections import HORIZONS_HOURS
 from tcompile_tui.core.results import ModeResult, StepProof, planned_gain
+from tcompile_tui.core.serve_results import Serving
 from tcompile_tui.core.shape_results import ShapeResults
 from tcompile_tui.core.spec import Arm
 from tcompile_tui.core.state import RunState
@@ -36,7 +39,10 @@ def verdict_text(state: RunState, verdict: Verdict, folder: Path | None = None, 
     lines = [verdict.decision.value, *_wrap(verdict.headline, width, ""), ""]
     measured = [judged for judged in verdict.modes if judged.result.speedup is not None]
     for judged in measured:
-        lines += [*_mode_lines(judged, width, verdict.usual_text), ""]
+        lines += [*_mode_lines(judged, width, verdict.usual_text)]
+        if not judged.result.mode.is_plain:
+            lines.append(f"  {'as code':<{_FIGURES_INDENT - 2}}{verdict.line_for(judged)}")
+        lines.append("")
     if verdict.shapes is not None:
         lines += [*_shape_lines(verdict.shapes, width), ""]
     if verdict.findings:
@@ -80,10 +86,16 @@ def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
     compiled = milliseconds(result.compiled_ms * 1e6 if result.compiled_ms is not None else None)
     pairs = f", {plural(result.speedup.pairs, 'pair')}" if result.speedup is not None else ""
     yield "speedup", f"{speedup_text(result)}: {eager} eager, {compiled} compiled{pairs}"
+    if result.data is not None and result.speedup is not None:
+        yield "end to end", f"{speedup_text(result.end_to_end)} with {data_text(result.data)}"
     if result.device_times is not None and result.device_ratio_differs:
         yield "GPU alone", _device_text(result.device_times)
     if result.headroom is not None:
         yield "headroom", _headroom_text(result.headroom)
+    if result.serving is not None:
+        yield "first", _first_request_text(result.serving)
+    if result.decode is not None:
+        yield "decoding", _decode_text(result, result.decode)
     if result.latency:
         yield "latency", _latency_text(result)
     if result.energy is not None:
@@ -115,7 +127,7 @@ def _device_text(times: DeviceTimes) -> str:
 
 def _headroom_text(found: Headroom) -> str:
     shares = f"the GPU waits {percent(found.idle_share)} of its step, {percent(found.fusible_share)} can be fused"
-    return f"about {ratio(found.ratio)} at most here, by a profile of eager: {shares}"
+    return f"room for about {ratio(found.ratio)} here, by a profile of eager: {shares}"
 
 
 def _energy_text(found: StepEnergy) -> str:
@@ -126,6 +138,18 @@ def _energy_text(found: StepEnergy) -> str:
     change = f"{percent(share)} less" if share >= 0 else f"{percent(-share)} more"
     condition = "" if found.others_known else ", if nothing else used the GPU"
     return f"{joules(found.eager_j)} eager, {joules(found.compiled_j)} compiled, {change} (to 5 %{condition})"
+
+
+def _first_request_text(found: Serving) -> str:
+    eager, cold, kept = map(duration, (found.first_eager_s, found.first_cold_s, found.first_warm_s))
+    return f"request: {eager} eager, {cold} compiled, {kept} on kept caches"
+
+
+def _decode_text(result: ModeResult, found: DecodeSpeed) -> str:
+    sequences = plural(found.sequences, "sequence")
+    words = f"{sequences}, a prompt of {count(found.prompt_tokens)} tokens, then {count(found.new_tokens)}"
+    recompiled = f"; {plural(result.recompiles, 'recompile')} on the way" if result.recompiles else ""
+    return f"{words}: {found.text(Arm.EAGER)} eager, {found.text(Arm.COMPILED)} compiled{recompiled}"
 
 
 def _latency_text(result: ModeResult) -> str:
@@ -168,17 +192,17 @@ def _break_even(found: BreakEven | None, result: ModeResult) -> str:
     if found.steps is None:
         return "never paid back"
     upper = count(found.hi) if found.hi is not None else "never"
-    wall = f" or {duration(found.steps * result.eager_mean_ms / 1e3)}" if result.eager_mean_ms is not None else ""
+    step_ms = result.end_to_end.eager_mean_ms
+    wall = f" or {duration(found.steps * step_ms / 1e3)}" if step_ms is not None else ""
     return f"paid back after {count(found.steps)} steps ({count(found.lo)} to {upper}){wall}"
 
 
 def _horizons(result: ModeResult) -> str:
     """The share of the time saved in runs of some usual lengths, one cold start paid in each."""
-    if not result.eager_mean_ms:
+    step_ms = result.end_to_end.eager_mean_ms
+    if not step_ms:
         return MISSING
-    gains = [
-        (name, planned_gain(result, hours * 3.6e6 / result.eager_mean_ms)) for name, hours in HORIZONS_HOURS.items()
-    ]
+    gains = [(name, planned_gain(result, hours * 3.6e6 / step_ms)) for name, hours in HORIZONS_HOURS.items()]
     if all(gain is not None and gain < 0 for _, gain in gains):
         (first, loss), *others = [(name, percent(-(gain or 0.0))) for name, gain in gains]
         return f"nothing: {loss} more time in {first}" + "".join(f", {loss} in {name}" for name, loss in others)

@@ -29,6 +29,7 @@ from tcompile_tui.core.spec import (
     parse_target,
 )
 from tcompile_tui.core.step_spec import USUAL_STEP, StepSpec, check_step, parse_step, split_step
+from tcompile_tui.core.task_spec import check_shapes, with_task
 from tcompile_tui.ui.setup_sizes import (
     SIZES,
     check_sizes_of,
@@ -167,7 +168,7 @@ def check(
     missing: dict[str, str] = {}
     target = _read_target(values.target, errors, missing)
     arguments = _read_arguments(values, parameters, errors, missing)
-    dims = read_sizes(values.sizes, errors)
+    dims, shapes = read_sizes(values.sizes, errors)
     named, inputs = _read_inputs(values, rows, dims, errors)
     batch = read_batch(values.batch, bool(inputs), bool(dims), errors)
     if batch is None:
@@ -195,7 +196,14 @@ def check(
         arguments=arguments,
         dims=dims if SIZES not in errors else (),
         inputs_from=batch,
+        shapes=shapes if SIZES not in errors else None,
     )
+    try:
+        if spec.shapes is not None and (spec.inputs or spec.target.source is not None):
+            check_shapes(spec)
+        spec = with_task(spec)
+    except SpecError as error:
+        errors[SIZES if spec.shapes is not None else STEP] = str(error)
     return Checked(spec, errors, missing, takes_sizes)
 
 
@@ -293,7 +301,7 @@ def _read_step(values: FormValues, hooks: FileHooks | None, errors: dict[str, st
     try:
         step = parse_step(split_step(values.step))
         says_train = hooks is None or hooks.train is True or step.own is not None
-        infers = values.task is Task.INFER or (values.task is None and not says_train)
+        infers = values.task not in (None, Task.TRAIN) or (values.task is None and not says_train)
         return check_step(step, infers, values.amp)
     except SpecError as error:
         errors[STEP] = str(error)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tcompile_tui.core.input_spec import InputSpec, read_input, tensors_in
+from tcompile_tui.core.shape_spec import ShapeSequence, parse_distribution, split_dims
 from tcompile_tui.core.spec import Dim, SpecError, Target, check_sizes, parse_dims, parse_target
 
 SIZES = "sizes"
 BATCH = "batch"
+# A comma is also what stands between the values of one size.
+_BETWEEN_SIZES = re.compile(r"[\s;]+|,\s*(?=\w+\s*=)")
 EXAMPLE_INPUTS = "example_inputs()"
 
 
@@ -21,13 +25,26 @@ def inputs_giver(target: str) -> str:
     return source.value if source is not None else EXAMPLE_INPUTS
 
 
-def read_sizes(text: str, errors: dict[str, str]) -> tuple[Dim, ...]:
-    """`B=8 T=512`, as `--dim` takes them one by one."""
+def read_sizes(text: str, errors: dict[str, str]) -> tuple[tuple[Dim, ...], ShapeSequence | None]:
+    """`B=8 T=512`, as `--dim` takes them one by one; several values (`T=64,128`) or a distribution as in `--shapes`
+    (`T=16..512`, `B=1:5,8:3`) are a sequence of shapes, whose most frequent one is among the sizes."""
+    words = [word for word in _BETWEEN_SIZES.split(text.strip()) if word]
+    drawn = [word for word in words if ":" in word or ".." in word]
     try:
-        return parse_dims(text.replace(",", " ").split())
+        single, sequence = split_dims([word for word in words if word not in drawn])
+        if drawn and sequence is not None:
+            raise SpecError(f"write all that changes in one way: several values, or {drawn[0]}")
+        sequence = parse_distribution(";".join(drawn)) if drawn else sequence
+        dims = parse_dims(single)
     except SpecError as error:
-        errors[SIZES] = str(error).replace("--dim ", "")
-        return ()
+        errors[SIZES] = str(error).replace("--dim ", "").replace(", or name a file", "")
+        return (), None
+    if sequence is None:
+        return dims, None
+    if not sequence.varying or {dim.name for dim in dims} & set(sequence.names):
+        errors[SIZES] = "each size once, and of those that change more than one value"
+        return (), None
+    return (*dims, *sequence.usual), sequence
 
 
 def check_sizes_of(inputs: Sequence[InputSpec], dims: Sequence[Dim]) -> None:

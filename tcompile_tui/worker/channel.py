@@ -9,6 +9,7 @@ import threading
 from time import monotonic_ns
 from typing import Any
 
+from ..core.data_spec import data_from_json
 from ..core.events import Event, encode_event, stamp
 from ..core.shape_spec import ShapeHandling, sequence_from_json
 from ..core.spec import (
@@ -146,6 +147,9 @@ def job_from_json(body: dict[str, Any]) -> Job:
         arguments=tuple(Argument(**argument) for argument in spec["arguments"]),
         step=step_from_json(spec["step"]),
         shapes=sequence_from_json(spec["shapes"]),
+        new_tokens=spec["new_tokens"],
+        slo_ms=spec["slo_ms"],
+        data=data_from_json(spec["data"]),
     )
     return Job(
         **{

@@ -20,9 +20,8 @@ from typing import Any
 
 import torch
 
+from ..core.compile_options import DEFAULT_MODE, CompileOptions
 from ..core.events import (
-    ArtifactCount,
-    ArtifactsMoved,
     CacheKind,
     CacheLookup,
     CacheOutcome,
@@ -38,11 +37,12 @@ from ..core.events import (
     ExplainedBreak,
     FrameCompiled,
     FrameStarted,
+    FullgraphProbed,
     GraphCaptured,
     Recompiled,
     RecompileLimitHit,
 )  # fmt: skip
-from .failures import StageError, is_own_file
+from .failures import COMPILER_MODULES, StageError, is_own_file, text_of
 from .trace_text import count_ops, parse_graph_break, parse_output_code, parse_recompile, stage_of
 
 _loads = json.loads  # bound here: user code may patch the module
@@ -79,24 +79,40 @@ def assert_private_caches(root: str) -> None:
 
 
 def compile_model(
-    model: torch.nn.Module, mode: str | None, dynamic: bool | None = None
+    model: torch.nn.Module, options: CompileOptions, fullgraph: bool = False
 ) -> tuple[torch.nn.Module, bool]:
     """The compiled model, and whether it is a wrapper. In place where that works, which keeps the names of the
     state_dict. A forward that Dynamo skips (torch.nn.Sequential's, any of torch's own) needs the frame that the
     wrapper puts around it."""
-    options: dict[str, Any] = {} if mode is None else {"mode": mode}
-    options |= {} if dynamic is None else {"dynamic": dynamic}
+    arguments = _arguments(options) | ({"fullgraph": True} if fullgraph else {})
     if _skips_forward(model):
-        wrapper: torch.nn.Module = torch.compile(model, **options)
+        wrapper: torch.nn.Module = torch.compile(model, **arguments)
         return wrapper, True
-    model.compile(**options)
+    model.compile(**arguments)
     return model, False
 
 
-def compile_function(function: Callable[..., Any], mode: str | None) -> Callable[..., Any]:
-    """As `torch.compile(function, mode=...)`."""
-    compiled: Callable[..., Any] = torch.compile(function, **({} if mode is None else {"mode": mode}))
+def compile_function(function: Callable[..., Any], options: CompileOptions) -> Callable[..., Any]:
+    """As `torch.compile(function, ...)`."""
+    compiled: Callable[..., Any] = torch.compile(function, **_arguments(options))
     return compiled
+
+
+def _arguments(options: CompileOptions) -> dict[str, Any]:
+    """Those of torch.compile, which takes a mode or options: with further ones a mode's own are spelled out. Raises
+    StageError for an option that this torch does not have."""
+    arguments: dict[str, Any] = {} if options.dynamic is None else {"dynamic": options.dynamic}
+    if options.inductor:
+        from torch._inductor import config, list_mode_options
+
+        unknown = [key for key, _ in options.inductor if key not in config.get_config_copy()]
+        if unknown:
+            raise StageError(f"Inductor of torch {torch.__version__} has no option '{unknown[0]}'", fault="model")
+        of_mode = list_mode_options(options.mode, options.dynamic)
+        arguments["options"] = {**of_mode, **dict(options.inductor)}
+    elif options.mode != DEFAULT_MODE:
+        arguments["mode"] = options.mode
+    return arguments
 
 
 def _skips_forward(model: torch.nn.Module) -> bool:
@@ -141,47 +157,6 @@ def warm_pool_as_import_does() -> None:
         pass  # then it starts with the first compile
 
 
-def save_artifacts(file: str) -> ArtifactsMoved:
-    """Write what this process compiled as one file that another process can load. Raises StageError."""
-    started = perf_counter()
-    saved = _artifact_function("save_cache_artifacts")()
-    if saved is None:
-        raise StageError("torch kept nothing that can be exported: nothing was compiled, or its caches are off")
-    content, info = saved
-    Path(file).write_bytes(content)
-    return ArtifactsMoved(saved=True, seconds=perf_counter() - started, bytes=len(content), counts=_counts_of(info))
-
-
-def load_artifacts(file: str) -> ArtifactsMoved:
-    """Put what such a file holds into this process's caches. Raises StageError."""
-    load, started = _artifact_function("load_cache_artifacts"), perf_counter()
-    content = Path(file).read_bytes()
-    try:
-        info = load(content)
-    except Exception as error:
-        raise StageError(f"{file} holds no compile caches that this torch can read ({type(error).__name__})") from error
-    if info is None:
-        raise StageError(f"{file} holds no compile caches that torch {torch.__version__} can read")
-    return ArtifactsMoved(saved=False, seconds=perf_counter() - started, bytes=len(content), counts=_counts_of(info))
-
-
-def _artifact_function(name: str) -> Callable[..., Any]:
-    function = getattr(torch.compiler, name, None)
-    if function is None:
-        text = (
-            f"torch {torch.__version__} has no portable compile caches (torch.compiler.{name}): use torch 2.7 or newer"
-        )
-        raise StageError(text, fault="environment")
-    return function  # type: ignore[no-any-return]
-
-
-def _counts_of(info: Any) -> tuple[ArtifactCount, ...]:
-    """Some versions keep one list of keys by kind, others an attribute `KIND_artifacts` for each."""
-    by_attribute = {name: keys for name, keys in vars(info).items() if name.endswith("_artifacts") and keys}
-    kinds = getattr(info, "artifacts", by_attribute)
-    return tuple(ArtifactCount(kind.removesuffix("_artifacts"), len(keys)) for kind, keys in sorted(kinds.items()))
-
-
 def explain(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explained:
     """Dynamo's own account of one call. Runs the model and resets Dynamo, so a process that measures must not."""
     import torch._dynamo
@@ -194,6 +169,21 @@ def explain(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any
         ops=told.op_count,
         breaks=tuple(ExplainedBreak(file, line, reason) for (file, line), reason in places),
     )
+
+
+def probe_fullgraph(step: Callable[[], object]) -> FullgraphProbed:
+    """What becomes of one step on a model that was compiled with fullgraph=True. Errors of the user's own are raised:
+    they are no answer."""
+    try:
+        step()
+    except Exception as error:
+        if not type(error).__module__.startswith(COMPILER_MODULES):
+            raise
+        file, line = _user_frame(list(getattr(error, "real_stack", None) or ()))
+        return FullgraphProbed(
+            holds=False, error_type=type(error).__name__, message=text_of(error), file=file, line=line
+        )
+    return FullgraphProbed(holds=True)
 
 
 def _user_frame(stack: list[Any]) -> tuple[str | None, int | None]:

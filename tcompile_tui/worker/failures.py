@@ -15,7 +15,7 @@ from ..core.events import WorkerFailed
 _MAX_MESSAGE_CHARS = 4_000
 _MAX_TRACEBACK_CHARS = 60_000
 _OWN_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - may lie in a zip
-_COMPILER_MODULES = ("torch._dynamo", "torch._inductor", "torch._functorch", "triton")
+COMPILER_MODULES = ("torch._dynamo", "torch._inductor", "torch._functorch", "triton")
 _ENVIRONMENT_NAMES = (
     "InvalidCxxCompiler", "CppCompileError", "TritonMissing", "GPUTooOldForTriton", "No space left on device",
 )  # fmt: skip
@@ -77,7 +77,7 @@ def _fault(error: BaseException, message: str, stage: str, compiled: bool, input
         return "input"
     if any(name in message or name in names for name in _ENVIRONMENT_NAMES) or _is_about_caches(error):
         return "environment"
-    if compiled and any(str(cls.__module__).startswith(_COMPILER_MODULES) for cls in type(error).__mro__):
+    if compiled and any(str(cls.__module__).startswith(COMPILER_MODULES) for cls in type(error).__mro__):
         return "compiler"
     if inputs_given and ("dtype" in message or "scalar type" in message):
         return "input"

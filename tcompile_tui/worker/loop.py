@@ -12,10 +12,11 @@ from typing import Any
 
 import torch
 
-from ..core.events import Block, BlockRole, MemoryPeak
-from ..core.spec import Arm
+from ..core.events import Block, BlockRole, MemoryPeak, PrefillsTimed
+from ..core.spec import Arm, Task
 from .bench import Bench
 from .compare import snapshot_outputs
+from .decoding import Decoding, decode_cache
 from .epoch import epoch_steps
 from .inputs import Batch, make_further_batches
 from .loading import seed_everything
@@ -43,7 +44,10 @@ _STEPS_AFTER_SWITCH = 2
 _MEMORY_STEPS = 3
 _LATENCY_TURNS = 10
 _LATENCY_STEPS = 200
+_PREFILL_TURNS, _PREFILL_STEPS = 8, 4
 _LATENCY_NS = 3_000_000_000
+_MORE_REQUESTS = 5
+_LATENCY_LIMIT_S = 30.0
 
 
 class Loop:
@@ -171,7 +175,25 @@ class Loop:
     def _step_on(self, batches: list[Batch]) -> Step:
         bench = self._bench
         return make_step(
-            bench.user, self._called, batches, bench.job.spec, bench.task, bench.device, optimizer=self._optimizer
+            bench.user, self._called, batches, bench.job.spec, bench.task, bench.device, optimizer=self._optimizer,
+            cache=decode_cache(bench.job, self.arm),
+        )  # fmt: skip
+
+    def time_prefills(self, steps: int) -> list[int]:
+        """Of some generations in ns, up to where the first token comes from. Only where tokens are decoded."""
+        assert isinstance(self._step, Decoding)
+        return list(self._bench.timer.run(self._step.prefill, self._steps_done, steps, EACH_STEP).step_ns)
+
+    def send_prefills(self, step_ns: list[int]) -> None:
+        assert isinstance(self._step, Decoding)
+        self._bench.channel.send(
+            PrefillsTimed(
+                arm=self.arm,
+                sequences=self._step.sequences,
+                prompt_tokens=self._step.prompt_tokens,
+                new_tokens=self._step.new_tokens,
+                step_ns=tuple(step_ns),
+            )
         )
 
     def run_further_calls(self) -> None:
@@ -251,18 +273,35 @@ def run_pairs(bench: Bench, eager: Loop, compiled: Loop) -> None:
 
 
 def run_latencies(bench: Bench, eager: Loop, compiled: Loop) -> None:
-    """Both arms in turn as in pairs, but each step waited for: 3 s or 200 steps of each."""
+    """Both arms in turn as in pairs, but each step waited for: 3 s or 200 steps of each; more of requests."""
     bench.stage.name = "latencies"
-    steps = plan_latency_steps(max(eager.recent_step_ns, compiled.recent_step_ns))
+    more = _MORE_REQUESTS if bench.task is Task.SERVE else 1
+    steps = plan_latency_steps(max(eager.recent_step_ns, compiled.recent_step_ns), more)
+    started = perf_counter()
     for turn in range(_LATENCY_TURNS):
         for loop in (eager, compiled) if turn % 2 == 0 else (compiled, eager):
             bench.stage.compiled = loop is compiled
             loop.run_waiting(steps)
+        if perf_counter() - started > _LATENCY_LIMIT_S:  # a busy machine makes steps slower than they were
+            break
 
 
-def plan_latency_steps(step_ns: float) -> int:
+def run_prefills(bench: Bench, eager: Loop, compiled: Loop) -> None:
+    """Both arms in turn: what of a generation is no decoding."""
+    bench.stage.name = "prefills"
+    times: dict[Loop, list[int]] = {eager: [], compiled: []}
+    for turn in range(_PREFILL_TURNS):
+        for loop in (eager, compiled) if turn % 2 == 0 else (compiled, eager):
+            bench.stage.compiled = loop is compiled
+            # The first one after the switch of arms is not representative.
+            times[loop] += loop.time_prefills(1 + _PREFILL_STEPS)[1:]
+    for loop, step_ns in times.items():
+        loop.send_prefills(step_ns)
+
+
+def plan_latency_steps(step_ns: float, more: int = 1) -> int:
     """Steps of one arm in one turn."""
-    return max(1, min(_LATENCY_STEPS, int(_LATENCY_NS / max(1.0, step_ns))) // _LATENCY_TURNS)
+    return max(1, more * min(_LATENCY_STEPS, int(_LATENCY_NS / max(1.0, step_ns))) // _LATENCY_TURNS)
 
 
 def plan_pair_steps(step_ns: float) -> int:

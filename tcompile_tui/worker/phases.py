@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
 from ..core.events import BlockRole, ImportsDone, Level, MeasurementDone, ModelCompiled, Notice
-from ..core.spec import Arm, Job, Mode, Phase, Preset
+from ..core.spec import Arm, Job, Mode, Phase, Preset, Task
 from . import compiler
+from .artifacts import load_artifacts, save_artifacts
 from .bench import Bench, Stage, open_device, prepare, second_copy, worker_facts
 from .channel import Channel
 from .checking import FirstState, check_accuracy, make_reference
+from .decoding import decode_cache
 from .energy import run_for_energy
 from .imports import Imports
 from .inputs import Batch
 from .inspecting import inspect_model
+from .loader_timing import time_loader
 from .loading import import_user_file, seed_everything
-from .loop import STEP_SEED, Loop, run_latencies, run_pairs
+from .loop import STEP_SEED, Loop, run_latencies, run_pairs, run_prefills
 from .profiling import profile_steps
+from .regions import compile_as
 from .replaying import open_sequence, replay
-from .stepping import make_optimizer
+from .stepping import make_optimizer, make_step
 from .timing import make_timer
 
 
@@ -60,9 +65,11 @@ def run_phase(job: Job, channel: Channel, stage: Stage, imports: Imports) -> Non
     run = {
         Phase.EAGER: _run_eager,
         Phase.REFERENCE: _run_reference,
+        Phase.LOADER: _run_loader,
         Phase.COLD: _run_cold,
         Phase.WARM: _run_warm,
         Phase.SHAPES: _run_shapes,
+        Phase.FULLGRAPH: _run_fullgraph,
         Phase.EXPLAIN: _run_explain,
     }
     loops = run[job.phase](bench)
@@ -99,13 +106,19 @@ def _run_reference(bench: Bench) -> Sequence[Loop]:
     return ()
 
 
+def _run_loader(bench: Bench) -> Sequence[Loop]:
+    """The user's loader, without a model beside it."""
+    time_loader(bench)
+    return ()
+
+
 def _run_cold(bench: Bench) -> Sequence[Loop]:
     """What we advise to paste, on caches that are empty but for what is loaded: from the first call until it is
     steady."""
     model, batches = prepare(bench)
     if bench.job.artifacts_from is not None:
         bench.stage.name = "loading portable caches"
-        bench.channel.send(compiler.load_artifacts(bench.job.artifacts_from))
+        bench.channel.send(load_artifacts(bench.job.artifacts_from))
     compiled, optimizer = _compile(bench, model)
     loop = _first_loop(bench, Arm.COMPILED, compiled, batches, optimizer)
     loop.warm_up()
@@ -113,7 +126,7 @@ def _run_cold(bench: Bench) -> Sequence[Loop]:
     loop.run_further_calls()
     if bench.job.artifacts_to is not None:
         bench.stage.name = "saving portable caches"
-        bench.channel.send(compiler.save_artifacts(bench.job.artifacts_to))
+        bench.channel.send(save_artifacts(bench.job.artifacts_to))
     # A program that was compiled elsewhere and loaded leaves no record: only a profile can tell that it ran.
     return () if bench.signals.heard_a_program else (loop,)
 
@@ -141,7 +154,10 @@ def _run_warm(bench: Bench) -> Sequence[Loop]:
     eager = Loop(bench, Arm.EAGER, original, batches, _optimizer(bench, original))
     eager.warm_up(role=BlockRole.SETTLE, budget_s=1.0)
     run_pairs(bench, eager, compiled)
-    if not bench.training and bench.job.spec.preset in (Preset.STANDARD, Preset.THOROUGH):
+    if bench.task is Task.DECODE:
+        run_prefills(bench, eager, compiled)
+    serves = bench.task is Task.SERVE
+    if serves or (not bench.training and bench.job.spec.preset in (Preset.STANDARD, Preset.THOROUGH)):
         run_latencies(bench, eager, compiled)
     if bench.job.measure_energy:
         run_for_energy(bench, (eager, compiled))
@@ -157,6 +173,17 @@ def _run_shapes(bench: Bench) -> Sequence[Loop]:
     compiled_model, optimizer = _compile(bench, model)
     compiled = _first_loop(bench, Arm.COMPILED, compiled_model, compiled_batches, optimizer)
     replay(bench, Loop(bench, Arm.EAGER, original, batches, _optimizer(bench, original)), compiled)
+    return ()
+
+
+def _run_fullgraph(bench: Bench) -> Sequence[Loop]:
+    """Does a step compile with fullgraph=True? Asked apart from what is measured, since it changes what is compiled."""
+    model, batches = prepare(bench)
+    bench.stage.name, bench.stage.compiled = "a step with fullgraph=True", True
+    compiled, _ = compiler.compile_model(model, (bench.job.mode or Mode.DEFAULT).options, fullgraph=True)
+    cache = decode_cache(bench.job, Arm.COMPILED)
+    step = make_step(bench.user, compiled, batches, bench.job.spec, bench.task, bench.device, cache=cache)
+    bench.channel.send(compiler.probe_fullgraph(lambda: step(0)))
     return ()
 
 
@@ -205,12 +232,12 @@ def _optimizer(bench: Bench, model: torch.nn.Module) -> torch.optim.Optimizer | 
 def _compile(bench: Bench, model: torch.nn.Module) -> tuple[torch.nn.Module, torch.optim.Optimizer | None]:
     """The model whose calls are compiled, and its optimizer; what is measured is what is advised."""
     bench.stage.name, bench.stage.compiled = "torch.compile", True
-    mode = bench.job.mode or Mode.DEFAULT
-    name = None if mode is Mode.DEFAULT else mode.value
+    options = (bench.job.mode or Mode.DEFAULT).options
     optimizer = _optimizer(bench, model)
-    handling = bench.job.handling
-    compiled, wrapped = compiler.compile_model(model, name, handling.dynamic if handling is not None else None)
+    if bench.job.handling is not None:
+        options = replace(options, dynamic=bench.job.handling.dynamic)
+    compiled, wrapped, blocks = compile_as(model, options)
     if optimizer is not None and bench.job.spec.step.compile_optimizer:
-        optimizer.step = compiler.compile_function(optimizer.step, name)
-    bench.channel.send(ModelCompiled(wrapped=wrapped))
+        optimizer.step = compiler.compile_function(optimizer.step, options)
+    bench.channel.send(ModelCompiled(wrapped=wrapped, blocks=blocks))
     return compiled, optimizer

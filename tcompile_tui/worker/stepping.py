@@ -10,9 +10,11 @@ from typing import Any, TypeAlias
 
 import torch
 
+from ..core.compile_options import KeyValueCache
 from ..core.spec import RunSpec, Task
 from ..core.step_spec import BuiltinOptimizer, StepSpec
 from . import compiler
+from .decoding import Decoding
 from .failures import StageError
 from .inputs import Batch, walk_tensors
 from .loading import UserFile
@@ -43,14 +45,18 @@ def make_step(
     device: torch.device,
     updates: bool = True,
     optimizer: torch.optim.Optimizer | None = None,
+    cache: KeyValueCache = KeyValueCache.GROWING,
 ) -> Step:
     """The step of one arm around `model`, whether it is compiled or not. Without `updates` a training step ends with
-    its gradients, as the optimizer would get them. `optimizer` is one that `make_optimizer` made for the model."""
+    its gradients, as the optimizer would get them. `optimizer` is one that `make_optimizer` made for the model;
+    `cache` is the one to decode with."""
     begin, autocast = _step_marker(device), make_autocast(spec, device)
+    if task is Task.DECODE:
+        return Decoding(model, batches, spec.new_tokens, cache, begin, autocast)
     optimizer = optimizer or make_optimizer(user, model, spec, task)
     if user.own.step is not None:
         return _own_step(user.own.step, model, batches, begin, optimizer)
-    if task is Task.INFER:
+    if task is not Task.TRAIN:
         if spec.step.accumulate > 1:
             raise StageError(f"--accumulate {spec.step.accumulate} is for training: add --task train, or leave it out")
         return _inference_step(model, batches, begin, autocast)
@@ -61,7 +67,7 @@ def make_step(
 def make_optimizer(user: UserFile, model: torch.nn.Module, spec: RunSpec, task: Task) -> torch.optim.Optimizer | None:
     """Learning rate 0: the work of a step without its drift. None where there is nothing to train."""
     trained = trained_parameters(model)
-    if task is Task.INFER or not trained:
+    if task is not Task.TRAIN or not trained:
         return None
     if user.own.optimizer is None:
         if spec.step.optimizer is BuiltinOptimizer.SGD:

@@ -53,7 +53,7 @@ def run_of(folder: Path, mode: Mode = Mode.DEFAULT, device: str = "cpu", **chang
         inputs=(ev.TensorInfo("args[0]", "float32", (2, 8), "cpu"),), input_batches=2,
         optimizer="AdamW lr 0" if training else None, loss="the file's loss()" if own_loss else "mean square",
     )  # fmt: skip
-    told: list[ev.Event] = [model, ev.ModelCompiled(wrapped=bool(wrapped))]
+    told: list[ev.Event] = [model, ev.ModelCompiled(wrapped=bool(wrapped), blocks=changes.pop("blocks", None))]
     told += [ev.Notice(level=ev.Level.INFO, code="second-copy", text=notice)] if notice else []
     cold, warm = both(Compiled(mode, speedup=1.8))
     state = replay(eager_process(), [*cold[:4], *told, *cold[4:]], warm, modes=(mode,), device=device)
@@ -69,6 +69,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "inputs": {"inputs": INPUTS, "dtype": "bfloat16"},
     "autocast": {"amp": "bf16"},
     "wrapped": {"wrapped": True, "mode": Mode.MAX_AUTOTUNE},
+    "regional": {"blocks": ev.CompiledBlocks("Linear", 2), "mode": Mode("regional,dynamic=true")},
+    "nested": {"blocks": ev.CompiledBlocks("Linear", 2), "mode": Mode("nested")},
     "training": {"task": Task.TRAIN, "own_loss": True},
     "default loss": {"task": Task.TRAIN},
     "accumulate": {"task": Task.TRAIN, "step": StepSpec(accumulate=4)},
@@ -94,6 +96,8 @@ def test_every_kind_of_run_makes_valid_python(kind: str, tmp_path: Path) -> None
         ("cuda", ['model.compile(mode="reduce-overhead")', "cudagraph_mark_step_begin()", "torch.cuda.Event"]),
         ("inputs", ["{'scale': torch.randn((4,), dtype=torch.float32)}", "DEVICE, torch.bfloat16)"]),
         ("wrapped", ['compiled_model = torch.compile(model, mode="max-autotune")']),
+        ("regional", ["]: block.compile(dynamic=True)", "compiled_model = model"]),
+        ("nested", ["block.__class__ = Linear", "nested_compile_region(Linear.forward)", "model.compile()"]),
         ("training", ["loss_of = module.loss", "AdamW(", "optimizer.step()", ".train(True)"]),
         ("accumulate", ["range(index * 4, (index + 1) * 4)", "(loss / 4).backward()"]),
         ("scaled and accumulated", ["scaler.scale(loss / 2).backward()", "scaler.step(optimizer)"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcompile_tui.core.candidates import FileHooks
+from tcompile_tui.core.spec import Task
 from tcompile_tui.ui.setup_form import Checked, FormValues, InputRow, check
 from tcompile_tui.ui.setup_sizes import BATCH, SIZES, inputs_giver
 
@@ -66,3 +67,44 @@ def test_inputs_come_from_the_file_or_from_the_library() -> None:
     assert inputs_giver("net.py:Net") == "example_inputs()"
     assert inputs_giver("timm:resnet50") == "timm"
     assert inputs_giver("timm:") == "example_inputs()"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options"),
+    [
+        ("B=8 T=64,128", "--dim B=8 --dim T=64,128"),
+        ("B=8,T=64,128", "--dim B=8 --dim T=64,128"),
+        ("B=8; T=16..512", "--dim B=8 --shapes T=16..512"),
+        ("B=1:5,8:3 T=9..16", "--shapes 'B=1:5,8:3;T=9..16'"),
+    ],
+)
+def test_sizes_that_change_are_a_sequence_of_shapes(sizes: str, options: str) -> None:
+    checked = form("float32[B,T]", sizes=sizes)
+    assert checked.can_run and checked.command == f"tcompile-tui run net.py --input 'x=float32[B,T]' {options}"
+    assert checked.spec is not None and checked.spec.shapes is not None
+    assert {dim.name for dim in checked.spec.dims} == {"B", "T"}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "reason"),
+    [
+        ("B=8,16 T=1..9", "write all that changes in one way"),
+        ("B=8,16 B=4 T=3", "each size once"),
+        ("B=8 T=9..9", "each size once, and of those that change more than one value"),
+        ("B=8 T=9..3", "cannot read the shapes 'T=9..3'"),
+    ],
+)
+def test_a_sequence_that_cannot_be_is_one_line_at_its_field(sizes: str, reason: str) -> None:
+    checked = form("float32[B,T]", sizes=sizes)
+    assert checked.errors[SIZES].startswith(reason) and not checked.can_run
+
+
+def test_what_a_sequence_does_not_go_with_is_told_at_its_field() -> None:
+    row = (InputRow("x", "float32[8,128]", True),)
+    values = FormValues("net.py", (("x", "float32[B,8]"),), task=Task.TRAIN, sizes="B=8,16", step="--accumulate 2")
+    assert "leave one of them out" in check(values, row).errors[SIZES]
+
+
+def test_setup_decodes_with_both_caches() -> None:
+    values = FormValues("transformers:gpt2", task=Task.DECODE)
+    assert check(values, (), LIBRARY).command == "tcompile-tui run transformers:gpt2 --task decode --arm cache=growing"

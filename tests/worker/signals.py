@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import torch
 
 from tcompile_tui.core import events as ev
+from tcompile_tui.core.compile_options import CompileOptions
 from tcompile_tui.core.events import CacheKind, CacheOutcome, CompileStage, Event
 from tcompile_tui.worker import compiler
 from tcompile_tui.worker.failures import describe_failure
@@ -228,13 +229,13 @@ def _profile() -> set[str]:
 
 
 def _wrap() -> bool:
-    compiled, wrapped = compiler.compile_model(torch.nn.Sequential(torch.nn.Tanh()), None)
+    compiled, wrapped = compiler.compile_model(torch.nn.Sequential(torch.nn.Tanh()), CompileOptions())
     compiled(torch.ones(4))
     return wrapped
 
 
 def _leave_in_place() -> bool:
-    compiled, wrapped = compiler.compile_model(_Net(), None)
+    compiled, wrapped = compiler.compile_model(_Net(), CompileOptions())
     compiled(torch.ones(4, 8))
     return not wrapped
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.worker import compiler
+from tcompile_tui.worker.artifacts import save_artifacts
 from tcompile_tui.worker.compiler import CompileSignals, assert_private_caches, disabled_by
 from tcompile_tui.worker.failures import StageError
 
@@ -133,7 +135,7 @@ def test_entries_are_counted_as_any_version_tells_them(
     info: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.compiler, "save_cache_artifacts", lambda: (b"12345", info))
-    saved = compiler.save_artifacts(str(tmp_path / "file"))
+    saved = save_artifacts(str(tmp_path / "file"))
     assert (tmp_path / "file").read_bytes() == b"12345" and saved.bytes == 5
     assert [(count.kind, count.entries) for count in saved.counts] == [("inductor", 2), ("pgo", 1)]
 
@@ -143,8 +145,29 @@ def test_a_torch_without_portable_caches_and_a_process_without_any_say_so(
 ) -> None:
     monkeypatch.setattr(torch.compiler, "save_cache_artifacts", lambda: None)
     with pytest.raises(StageError, match="nothing was compiled, or its caches are off"):
-        compiler.save_artifacts(str(tmp_path / "file"))
+        save_artifacts(str(tmp_path / "file"))
     monkeypatch.delattr(torch.compiler, "save_cache_artifacts")
     with pytest.raises(StageError, match=r"has no portable compile caches .*use torch 2\.7 or newer") as told:
-        compiler.save_artifacts(str(tmp_path / "file"))
+        save_artifacts(str(tmp_path / "file"))
     assert told.value.fault == "environment" and not (tmp_path / "file").exists()
+
+
+def test_a_probe_with_fullgraph_names_the_first_place_in_the_way() -> None:
+    def printing(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        print("break")
+        return y.cos()
+
+    def plain(x: torch.Tensor) -> torch.Tensor:
+        return x.sin() + int(x.sum().item())
+
+    def probe(function: Callable[[torch.Tensor], torch.Tensor]) -> ev.FullgraphProbed:
+        compiled = torch.compile(function, fullgraph=True, backend="eager")
+        return compiler.probe_fullgraph(lambda: compiled(torch.ones(3)))
+
+    assert probe(plain).holds
+    found = probe(printing)
+    assert not found.holds and found.error_type == "Unsupported" and "print" in found.message
+    assert found.file == __file__ and found.line == printing.__code__.co_firstlineno + 2
+    with pytest.raises(ZeroDivisionError):
+        compiler.probe_fullgraph(lambda: 1 // 0)

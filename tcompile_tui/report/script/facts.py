@@ -11,7 +11,7 @@ from tcompile_tui.core.events import ModelReady
 from tcompile_tui.core.input_spec import InputSpec, read_input, tensors_in
 from tcompile_tui.core.reported_run import ReportedRun
 from tcompile_tui.core.results import ModeResult
-from tcompile_tui.core.spec import RunSpec, Source, SpecError
+from tcompile_tui.core.spec import RunSpec, Source, SpecError, Task
 
 # Those of the run: the same weights, and inputs of the same distribution.
 MODEL_SEED = 20_240_229
@@ -57,6 +57,8 @@ def script_facts(run: ReportedRun) -> Facts:
     if started is None or around is None or model is None or result is None:
         raise SpecError(f"{run.name} did not get as far as a compiled step: there is nothing to reproduce")
     spec = started.spec
+    if spec.task is Task.DECODE:
+        raise SpecError(f"{run.name} decodes token by token: a script repeats a forward pass or a training step only")
     resolved = resolve(spec.target, Path(around.cwd), [argument.parameter for argument in spec.arguments])
     beyond = _beyond_a_script(spec, model)
     if beyond is not None:

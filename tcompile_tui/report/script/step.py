@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tcompile_tui.core.spec import Mode, Source
+from tcompile_tui.core.compile_options import Regions
+from tcompile_tui.core.compile_text import compile_call, compile_lines
+from tcompile_tui.core.spec import Source
 from tcompile_tui.core.step_spec import BuiltinOptimizer, FileFunction
 from tcompile_tui.report.script.facts import Facts
 from tcompile_tui.report.script.model import load_function
@@ -145,19 +147,28 @@ def _update(facts: Facts, scaled: bool) -> str:
 
 def _compiling(facts: Facts) -> str:
     """As the run did: the optimizers are there before anything is compiled."""
-    mode = facts.result.mode
-    option = "" if mode is Mode.DEFAULT else f'mode="{mode.value}"'
-    lines = []
+    result = facts.result
+    options, lines = result.mode.options, []
     if facts.model.training:
         lines.append("eager_optimizer, compiled_optimizer = make_optimizer(eager_model), make_optimizer(model)")
-    if facts.result.wrapped:
-        lines.append(f"compiled_model = torch.compile({', '.join(filter(None, ['model', option]))})")
-    else:
-        lines += [f"model.compile({option})", "compiled_model = model"]
+    if options.regions is Regions.NESTED and result.blocks is not None:
+        lines += _own_class(result.blocks.block)
+    lines += compile_lines(options, result.wrapped, result.blocks, compiled="compiled_model")
+    if not result.wrapped or options.regions is Regions.REGIONAL:
+        lines.append("compiled_model = model")
     if facts.spec.step.compile_optimizer:
-        step = ", ".join(filter(None, ["compiled_optimizer.step", option]))
-        lines.append(f"compiled_optimizer.step = torch.compile({step})")
+        lines.append(f"compiled_optimizer.step = {compile_call('compiled_optimizer.step', options.arguments)}")
     return "\n".join(lines)
+
+
+def _own_class(block: str) -> list[str]:
+    """The eager arm's blocks are of the same class, so those of the compiled one get a class of their own."""
+    return [
+        f'blocks = [m for m in model.modules() if type(m).__name__ == "{block}"]',
+        f"{block} = type(type(blocks[0]).__name__, (type(blocks[0]),), {{}})",
+        "for block in blocks:",
+        f"    block.__class__ = {block}",
+    ]
 
 
 def _second_copy(facts: Facts) -> str:

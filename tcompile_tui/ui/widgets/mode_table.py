@@ -9,7 +9,7 @@ from tcompile_tui.core.verdict import Verdict
 from tcompile_tui.report.mode_rows import known_rows
 from tcompile_tui.ui.widgets.literal import one_line
 from tcompile_tui.ui.widgets.prose import wrapped
-from tcompile_tui.ui.widgets.total_time_plot import MODE_LETTERS
+from tcompile_tui.ui.widgets.total_time_plot import mode_letters
 
 _LABEL_WIDTH = 16
 _WIDEST = 74
@@ -33,7 +33,8 @@ def mode_table(verdict: Verdict) -> Content:
     if not modes:
         return Content("")
     widest = max(_MIN_CELL, min(_MAX_CELL, (_WIDEST - _LABEL_WIDTH) // len(modes) - 2))
-    texts = [("", [f"{MODE_LETTERS[m.result.mode]} {m.result.mode.value}" for m in modes])]
+    letters = mode_letters(verdict)
+    texts = [("", [f"{letters[m.result.mode]} {m.result.mode.value}" for m in modes])]
     texts += known_rows(modes)
     folded = [
         (label, [[line.plain for line in wrapped(Content(one_line(value)), widest)] for value in values])

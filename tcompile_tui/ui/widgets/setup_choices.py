@@ -14,12 +14,15 @@ AS_BUILT = ""
 TASKS = (
     Option(Task.INFER.value, "infer", "a forward pass"),
     Option(Task.TRAIN.value, "train", "with loss and AdamW"),
+    Option(Task.DECODE.value, "decode", "a prompt, then tokens"),
+    Option(Task.SERVE.value, "serve", "requests, waited for"),
 )
 MODES = (
     Option(Mode.DEFAULT.value, "default", "a good first try"),
     Option(Mode.REDUCE_OVERHEAD.value, "reduce-overhead", "CUDA graphs: for short steps"),
     Option(Mode.MAX_AUTOTUNE.value, "max-autotune", "tries kernels: long compile"),
     Option(Mode.MAX_AUTOTUNE_NO_CUDAGRAPHS.value, "max-autotune-no-cudagraphs", "the same without CUDA graphs"),
+    Option("regional", "regional", "each repeated block alone"),
 )
 DTYPES = (
     Option(AS_BUILT, "keep", "as the model is built"),

@@ -98,7 +98,9 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
             ARGUMENTS, "Args", Input(placeholder="name=value ...", id="arguments-line"), id="arguments"
         )
         self._inputs = InputRows()
-        self._sizes = Field(SIZES, "Sizes", Input(placeholder="B=8 T=512", id="sizes-line"), id="sizes")
+        self._sizes = Field(
+            SIZES, "Sizes", Input(placeholder="B=8 T=512, or T=64,128 or T=16..512", id="sizes-line"), id="sizes"
+        )
         self._batch = Field(BATCH, "Batch", Input(placeholder="or from a file: batch.pt, data.py:f", id="batch-line"))
         self._task_row = Choices("Task", offered.TASKS, ["infer"], id="task", ascii_only=ascii_only)
         self._modes = Choices(
@@ -125,12 +127,12 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         yield self._batch
         yield self._task_row
         yield self._modes
+        yield self._plan
+        yield self._preset
         yield self._device
         yield self._dtype
         yield self._amp
         yield self._step
-        yield self._plan
-        yield self._preset
 
     def on_mount(self) -> None:
         self._restore(self._defaults)
@@ -157,7 +159,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
             arguments=self._arguments.line.value.strip(),
             inputs=self._inputs.texts,
             task=None if task is self._task_of_file else task,
-            modes=tuple(mode for mode in Mode if mode.value in self._modes.chosen),
+            modes=tuple(map(Mode, self._modes.chosen)),
             device=self._device.value,
             dtype=self._dtype.value or None,
             amp=self._amp.value or None,

@@ -14,7 +14,7 @@ from tcompile_tui.core.verdict import Verdict
 from tcompile_tui.ui.widgets.plot_scale import round_up, short
 
 EAGER_LETTER = "e"
-MODE_LETTERS = {
+_MODE_LETTERS = {
     Mode.DEFAULT: "d",
     Mode.REDUCE_OVERHEAD: "r",
     Mode.MAX_AUTOTUNE: "m",
@@ -62,12 +62,21 @@ class TotalTimes:
     planned: float | None
 
 
+def mode_letters(verdict: Verdict) -> dict[Mode, str]:
+    """One for each mode; what `--arm` asked for is numbered."""
+    modes = [judged.result.mode for judged in verdict.modes]
+    further = [mode for mode in modes if not mode.is_plain]
+    numbers = {mode: str(number) for number, mode in enumerate(further, start=1)}
+    return {mode: _MODE_LETTERS.get(mode) or numbers[mode] for mode in modes}
+
+
 def total_times(verdict: Verdict) -> TotalTimes | None:
     """None where no mode got as far as a comparison and a measured start."""
     best = verdict.best
     if best is None or not best.result.eager_mean_ms:
         return None
     eager_s = best.result.eager_mean_ms / 1e3
+    letters = mode_letters(verdict)
     lines = [TotalTimeLine(EAGER_LETTER, "eager", 0.0, eager_s)]
     crossings, starts = [], []
     for judged in sorted(verdict.modes, key=lambda judged: judged is best):
@@ -76,7 +85,7 @@ def total_times(verdict: Verdict) -> TotalTimes | None:
             continue
         start_s, step_s = max(0.0, result.cold_start.extra.mean_s), max(0.0, eager_s - result.gain.mean_ns / 1e9)
         name = result.mode.value
-        lines.append(TotalTimeLine(MODE_LETTERS[result.mode], name, start_s, step_s, best=judged is best))
+        lines.append(TotalTimeLine(letters[result.mode], name, start_s, step_s, best=judged is best))
         starts.append(start_s)
         if result.break_even_cold is not None and result.break_even_cold.steps:
             crossings.append(result.break_even_cold.steps)

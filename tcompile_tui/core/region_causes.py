@@ -1,0 +1,38 @@
+"""What compiling a repeated block alone changes against compiling the whole model in the same mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tcompile_tui.core.findings import Finding, Rule, Severity
+from tcompile_tui.core.results import ModeResult, ModeStatus
+from tcompile_tui.core.state import RunState
+from tcompile_tui.core.units import duration, ratio
+
+
+def _against_the_whole(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    """Both were compared with eager in this run: the ratio of their steps is that of the speedups."""
+    measured = {result.mode.value: result for result in results if result.status is ModeStatus.MEASURED}
+    for result in measured.values():
+        options = result.mode.options
+        whole = measured.get(replace(options, regions=None, block=None).label)
+        if options.regions is None or whole is None or result.blocks is None:
+            continue
+        if result.cold_start is None or whole.cold_start is None or not result.speedup or not whole.speedup:
+            continue
+        one, other = whole.speedup, result.speedup
+        slower = f"{ratio(one.value / other.value)} ({ratio(one.lo / other.hi)} to {ratio(one.hi / other.lo)})"
+        start, whole_start = result.cold_start.total_s, whole.cold_start.total_s
+        where = f" in {result.blocks.container}" if result.blocks.container else ""
+        yield Finding(
+            "regions-compared",
+            Severity.NOTE,
+            f"{result.mode.value}: a cold start takes {duration(start)}, of the whole model {duration(whole_start)};"
+            f" a step takes {slower} the time of {whole.mode.value}'s",
+            evidence=f"{result.blocks.count:,} blocks of class {result.blocks.block}{where}",
+            mode=result.mode,
+        )
+
+
+RULES: tuple[Rule, ...] = (_against_the_whole,)
