@@ -38,6 +38,7 @@ BEATS = 50
 _CPU_BAR_MS, _WRITTEN_BAR_KB = 15, 8
 _NEW_STEPS = 50
 _HISTORY_BLOCK = 10_000
+_LIMIT_S = 240.0
 
 
 class GrowingFeed:
@@ -108,8 +109,7 @@ class MeasuredApp(TCompileApp):
         self._result = folder / "result.json"
         self.cpu_ns: list[int] = []
 
-    def on_mount(self) -> None:
-        super().on_mount()
+    def on_mount(self) -> None:  # beside the application's own, which Textual calls too
         self.set_interval(0.2, self._note)
 
     def _note(self) -> None:
@@ -120,8 +120,7 @@ class MeasuredApp(TCompileApp):
             return
         self.cpu_ns.append(time.process_time_ns())
         if len(self.cpu_ns) == 1:
-            sys.stdout.write("\x1b]0;measured from here\x07")
-            sys.stdout.flush()
+            os.write(1, b"measured from here")  # the pipe to the parent: Textual has taken sys.stdout
         if len(self.cpu_ns) > BEATS:
             self._result.write_text(json.dumps(self.cpu_ns))
             self.exit()
@@ -139,8 +138,11 @@ def measure(steps: int, size: tuple[int, int]) -> tuple[list[float], float]:
         )  # fmt: skip
         os.close(slave)
         assert process.stdout is not None
-        written, began = 0, False
+        written, began, until = 0, False, time.monotonic() + _LIMIT_S
         while process.poll() is None:
+            if time.monotonic() > until:
+                process.kill()
+                raise RuntimeError(f"the Run screen came to no end in {_LIMIT_S:.0f} s")
             ready = select([master, process.stdout], [], [], 0.5)[0]
             if process.stdout in ready and os.read(process.stdout.fileno(), 1 << 12):
                 began = True
