@@ -70,6 +70,12 @@ class Row:
             self.truth() == 0 and self.program_lo <= 1 + _NEAR and self.program_hi >= 1 - _NEAR
         )
 
+    @property
+    def told(self) -> bool:
+        """Does the reference itself know the sign, or that there is nothing to gain or lose?"""
+        lo, hi = self.reference - self.reference_half, self.reference + self.reference_half
+        return self.truth() != 0 or (lo > 1 - _NEAR and hi < 1 + _NEAR)
+
     def truth(self) -> int:
         return _class(self.reference - self.reference_half, self.reference + self.reference_half)
 
@@ -209,8 +215,8 @@ def measure(name: str) -> Row:
 
 
 def as_record(rows: list[Row]) -> Record:
-    def mark(right: bool) -> str:
-        return "right" if right else "WRONG"
+    def mark(row: Row, right: bool) -> str:
+        return "not told" if not row.told else "right" if right else "WRONG"
 
     shown = table(
         ("model", "reference (5 processes)", "usual script", "sign", "error", "this program, quick", "sign", "error",
@@ -220,10 +226,10 @@ def as_record(rows: list[Row]) -> Record:
                 row.model,
                 f"{row.reference:.3f} +- {row.reference_half:.3f}",
                 f"{row.script:.3f}",
-                mark(row.script_sign()),
+                mark(row, row.script_sign()),
                 f"{abs(row.script / row.reference - 1):.1%}",
                 f"{row.program:.3f} ({row.program_lo:.3f} to {row.program_hi:.3f})" if row.program else "n/a",
-                mark(row.program_sign()),
+                mark(row, row.program_sign()),
                 f"{abs(row.program / row.reference - 1):.1%}" if row.program else "n/a",
                 row.decision,
             )
@@ -231,8 +237,8 @@ def as_record(rows: list[Row]) -> Record:
         ],
     )  # fmt: skip
     figures = [
-        _signs("this program, quick", [row.program_sign() for row in rows], counts=True),
-        _signs("the usual script", [row.script_sign() for row in rows], counts=False),
+        _signs("this program, quick", [row.program_sign() for row in rows if row.told], len(rows), counts=True),
+        _signs("the usual script", [row.script_sign() for row in rows if row.told], len(rows), counts=False),
         *_errors(rows),
     ]
     apart = ", ".join(f"{row.model} {row.between_sd / row.reference:.2%}" for row in rows)
@@ -240,11 +246,12 @@ def as_record(rows: list[Row]) -> Record:
     return record("against_script", figures, [shown], notes, device=device_here())
 
 
-def _signs(who: str, right: list[bool], counts: bool) -> Figure:
-    """The bar is for the program alone (`counts`)."""
+def _signs(who: str, right: list[bool], models: int, counts: bool) -> Figure:
+    """Of the models whose reference tells one. The bar is for the program alone (`counts`)."""
     name = f"sign of the speedup against a long reference: {who}"
     met = all(right) if counts and right else None
-    return Figure(name, f"{sum(right)} of {len(right)} right", "all" if counts else "", met)
+    untold = f"; {models - len(right)} not told by the reference" if len(right) < models else ""
+    return Figure(name, f"{sum(right)} of {len(right)} right{untold}", "all" if counts else "", met)
 
 
 def _errors(rows: list[Row]) -> list[Figure]:
