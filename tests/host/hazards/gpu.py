@@ -42,8 +42,8 @@ _HOLDER = """import time, torch
 torch.zeros(1 << 28, device="cuda" if torch.cuda.is_available() else "cpu")
 print("holds", flush=True)
 time.sleep(600)"""
-# A process that has lost its device is given back a moment after it ends.
-_GRACE_S = 5.0
+# A process that is killed while it uses a device is some seconds on its way out.
+_GRACE_S = 15.0
 # What a driver's own bookkeeping may move while nothing of ours runs.
 _MEMORY_NOISE_BYTES = 64 << 20
 
