@@ -1,11 +1,12 @@
-"""The Run screen beside a fast run, on a real terminal: `python -m tests.benchmarks.frame_cost [STEPS]`.
+"""The Run screen beside a fast run, on a real terminal: `python -m tests.benchmarks.frame_cost [--steps N] [--json F]`.
 
 CPU time of the whole program for each beat of five a second (at most 15 ms) and bytes written to the terminal for each
-(at most 8 kB at 80x24), with STEPS steps of each arm behind it (1,000,000) and fifty new ones an arm in each beat.
+(at most 8 kB at 80x24), with N steps of each arm behind it (1,000,000) and fifty new ones an arm in each beat.
 """
 
 from __future__ import annotations
 
+import argparse
 import fcntl
 import json
 import os
@@ -47,7 +48,7 @@ class GrowingFeed:
 
     def __init__(self, steps: int, folder: Path) -> None:
         self.folder = RunFolder(folder)
-        self._past = list(_past(steps))
+        self._past = list(history(steps))
         self._steps, self._looks = steps, 0
 
     def poll(self) -> list[Event]:
@@ -67,7 +68,8 @@ class GrowingFeed:
         pass
 
 
-def _past(steps: int) -> Iterator[Event]:
+def history(steps: int) -> Iterator[Event]:
+    """A run with so many steps of each arm behind it, in the middle of its comparison."""
     spec = RunSpec(parse_target("net.py"), device="cuda")
     yield ev.RunStarted(run_id="r", spec=spec, python="", torch_version="2.13.0", device="cuda", device_name="H200")
     for event in eager_process(5.0):
@@ -85,6 +87,11 @@ def _beat(look: int, steps: int) -> Iterator[Event]:
     for arm, level_ms in ((Arm.EAGER, 5.0), (Arm.COMPILED, 3.0)):
         times = [level_ms * (1 + 0.2 * ((index * look) % 11) / 11) for index in range(_NEW_STEPS)]
         yield ev.stamp(block(arm, ev.BlockRole.PAIR, steps + look * _NEW_STEPS, times, pair=look), t_s, 2)
+    yield from samples(t_s, look)
+
+
+def samples(t_s: float, look: int) -> Iterator[Event]:
+    """Of the GPU and the host, with figures that move."""
     yield ev.GpuSample(
         t_s=t_s, utilisation_percent=50.0 + look % 40, memory_used_bytes=20 << 30, memory_total_bytes=140 << 30,
         sm_clock_mhz=1900.0 + look % 80, power_w=400.0 + look % 200, power_limit_w=700.0, temperature_c=50.0,
@@ -154,13 +161,20 @@ def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         MeasuredApp(int(sys.argv[2]), Path(sys.argv[3])).run()
         return
-    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    asked = parser.parse_args()
+    steps, rows = asked.steps, []
     print(f"{'size':<10}{'steps':>12}{'CPU a beat':>14}{'worst':>12}{'written a beat':>18}")
     for size in SIZES:
         beats, written = measure(steps, size)
+        rows.append({"size": size, "steps": steps, "cpu_ms_a_beat": beats, "bytes_a_beat": written})
         print(
             f"{size[0]}x{size[1]:<7}{steps:>12,}{median(beats):>11.1f} ms{max(beats):>9.1f} ms{written / 1e3:>15.1f} kB"
         )
+    if asked.json:
+        asked.json.write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":

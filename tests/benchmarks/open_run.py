@@ -1,10 +1,11 @@
-"""Opening a long run from the list of runs: `python -m tests.benchmarks.open_run [MEGABYTES]`.
+"""Opening a long run from the list of runs: `python -m tests.benchmarks.open_run [--megabytes N] [--json FILE]`.
 
 From the key to the Verdict on the screen (at most 2 s for 50 MB), and what the process then holds (at most 120 MB).
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import random
@@ -78,7 +79,11 @@ def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         print(json.dumps(asyncio.run(open_it(Path(sys.argv[2])))))
         return
-    megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 50
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=int, default=50)
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    asked = parser.parse_args()
+    megabytes: int = asked.megabytes
     with tempfile.TemporaryDirectory() as name:
         write_long_run(Path(name), megabytes)
         command = [sys.executable, "-m", "tests.benchmarks.open_run", "--child", name]
@@ -90,6 +95,10 @@ def main() -> None:
     print(f"{'opened':<10}{'median':>10}{'best':>10}{'CPU':>10}{'memory':>12}")
     figures = f"{median(seconds):>8.2f} s{min(seconds):>8.2f} s{median(cpu):>8.2f} s{max(held):>9.0f} MB"
     print(f"{megabytes:>4} MB   {figures}")
+    if asked.json:
+        asked.json.write_text(
+            json.dumps({"megabytes": megabytes, "s": seconds, "cpu_s": cpu, "held_mb": held}, indent=1)
+        )
 
 
 if __name__ == "__main__":
