@@ -1,6 +1,6 @@
 """What the application costs a run that it follows: at most 0.3 % of a step (DESIGN.md, section 6).
 
-    python -m tests.benchmarks.ui_beside [--device cuda] [--seconds N] [--control] [--json FILE]
+    python -m tests.benchmarks.ui_beside [--device cpu] [--seconds N] [--threads N] [--control] [--json FILE]
 
 Steps run here and are written down as a run does it, while the application follows that run on a terminal of its own.
 It is held (SIGSTOP) and let go on (SIGCONT) for one block of steps after the other, in the order on off off on, and a
@@ -28,7 +28,6 @@ from statistics import fmean, stdev
 
 import msgspec
 import psutil
-import torch
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.spec import Arm
@@ -64,21 +63,24 @@ class Steps:
     """A step of about a millisecond whose launches keep the host busy: what a busy neighbour would disturb most."""
 
     def __init__(self, device: str) -> None:
+        import torch  # not in the application's own process
+
+        self._torch = torch
         self.device = torch.device(device)
         size = 1024 if self.device.type == "cuda" else 192
         self._x = torch.randn(size, size, device=self.device)
         self._w = torch.randn(size, size, device=self.device) / math.sqrt(size)
 
-    @torch.no_grad()
     def run(self, number: int) -> float:
         """Nanoseconds a step."""
         began = time.perf_counter_ns()
-        for _ in range(number):
-            x = self._x
-            for _ in range(8):
-                x = (x @ self._w).relu()
+        with self._torch.inference_mode():
+            for _ in range(number):
+                x = self._x
+                for _ in range(8):
+                    x = (x @ self._w).relu()
         if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
+            self._torch.cuda.synchronize(self.device)
         return (time.perf_counter_ns() - began) / number
 
 
@@ -220,7 +222,7 @@ def show(run_folder: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", default="cuda")
     parser.add_argument("--seconds", type=float, default=180)
     parser.add_argument("--threads", type=int, help="torch's CPU threads: leave a core to the application")
     parser.add_argument("--control", action="store_true", help="hold the application all the time")
@@ -231,13 +233,12 @@ def main() -> None:
     if asked.terminal or asked.app:
         return serve_terminal(asked.terminal) if asked.terminal else show(asked.app)
     if asked.threads:
-        torch.set_num_threads(asked.threads)
+        os.environ["OMP_NUM_THREADS"] = str(asked.threads)
     found = measure(asked.device, asked.seconds, asked.control)
     what = "held all the time" if asked.control else "following"
     print(f"{found.device}, steps of {found.step_ms:.3f} ms, {found.quadruples} times on off off on, the app {what}")
-    print(
-        f"the app adds {100 * found.added:+.2f} % ({100 * found.lo:+.2f} to {100 * found.hi:+.2f}); bar {100 * BAR} %"
-    )
+    added, lo, hi = (f"{100 * value:+.2f}" for value in (found.added, found.lo, found.hi))
+    print(f"the app adds {added} % ({lo} to {hi}); bar {100 * BAR:.1f} %")
     print(f"it used {100 * found.app_cpu_share:.1f} % of one core while it was on")
     if asked.json:
         asked.json.write_text(json.dumps(asdict(found), indent=1))
