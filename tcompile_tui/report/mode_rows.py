@@ -8,9 +8,9 @@ from typing import TypeAlias
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.findings import speedup_text
 from tcompile_tui.core.projections import HORIZONS_HOURS
-from tcompile_tui.core.results import ModeResult, planned_gain
+from tcompile_tui.core.results import ModeResult, StepProof, planned_gain
 from tcompile_tui.core.spec import Arm
-from tcompile_tui.core.units import MISSING, count, duration, joules, milliseconds, percent, ratio, size
+from tcompile_tui.core.units import MISSING, count, duration, joules, milliseconds, percent, plural, ratio, size
 from tcompile_tui.core.verdict import JudgedMode
 
 Row: TypeAlias = tuple[str, Callable[[JudgedMode], str]]
@@ -22,6 +22,8 @@ def mode_rows() -> Iterator[Row]:
     yield "  because", lambda judged: judged.reason
     yield "speedup", lambda judged: ratio(judged.result.speedup.value if judged.result.speedup else None)
     yield "  95 %", _interval
+    yield "  processes", lambda judged: count(judged.result.speedup.processes if judged.result.speedup else None)
+    yield "  throttled", lambda judged: _throttled(judged.result)
     yield "end to end", lambda judged: _end_to_end(judged.result)
     yield "data a step", lambda judged: _step_ms(judged.result.data.step_ms if judged.result.data else None)
     yield "eager step", lambda judged: _step_ms(judged.result.eager_ms)
@@ -50,6 +52,10 @@ def mode_rows() -> Iterator[Row]:
     yield "graphs", lambda judged: count(judged.result.graphs)
     yield "graph breaks", lambda judged: count(judged.result.graph_breaks)
     yield "recompiles", lambda judged: count(judged.result.recompiles)
+    yield "programs a step", lambda judged: _in_a_step(judged.result, lambda proof: proof.program_calls)
+    yield "  kernels", lambda judged: _in_a_step(judged.result, lambda proof: proof.kernels)
+    yield "  graph replays", lambda judged: _in_a_step(judged.result, lambda proof: proof.graph_launches)
+    yield "  guard checks", lambda judged: f"{judged.result.proof.guard_us:.0f} us" if judged.result.proof else MISSING
 
 
 def known_rows(modes: tuple[JudgedMode, ...]) -> list[tuple[str, list[str]]]:
@@ -89,6 +95,19 @@ def _step_ms(value_ms: float | None) -> str:
 
 def _gpu_alone(result: ModeResult) -> str:
     return ratio(result.device_times.ratio) if result.device_times and result.device_ratio_differs else MISSING
+
+
+def _throttled(result: ModeResult) -> str:
+    """Pairs that are left out of the speedup."""
+    if not result.throttled_pairs:
+        return MISSING
+    return f"{result.throttled_pairs} of {plural(result.throttled_pairs + result.kept_pairs, 'pair')} left out"
+
+
+def _in_a_step(result: ModeResult, of_proof: Callable[[StepProof], float | None]) -> str:
+    """What a profile of steady compiled steps showed."""
+    seen = of_proof(result.proof) if result.proof is not None else None
+    return f"{seen:.3g}" if seen is not None and seen < 1000 else count(seen)
 
 
 def _headroom(result: ModeResult) -> str:

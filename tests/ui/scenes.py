@@ -16,9 +16,11 @@ from textual.pilot import Pilot
 
 from tcompile_tui.core.compare_runs import compare_runs
 from tcompile_tui.core.spec import Mode
+from tcompile_tui.core.state import RunState
 from tcompile_tui.core.verdict import decide
 from tcompile_tui.core.verdict_json import verdict_document
 from tcompile_tui.host.recorded import read_compared_run
+from tcompile_tui.host.run_folder import RunFolder
 from tcompile_tui.ui.app import TCompileApp
 from tcompile_tui.ui.feeds import ReplayFeed
 from tcompile_tui.ui.remembered import remember
@@ -29,6 +31,8 @@ from tcompile_tui.ui.screens.verdict import VerdictScreen
 from tcompile_tui.ui.setup_form import FormValues
 from tcompile_tui.ui.widgets import arms_table, setup_choices
 from tcompile_tui.ui.widgets.choices import Option
+from tests.core.shape_streams import shapes_run
+from tests.ui.gpu_verdict import full_verdict_state
 from tests.ui.recorded import CONVNET, POINTWISE, TRANSFORMER, TWO_BREAKS, recorded_run, state_of
 from tests.ui.replaying import Clock, StubFeed, recorded_events
 from tests.ui.screen_app import ScreenApp, screen_text
@@ -137,6 +141,10 @@ def verdict(folder: Path, patch: pytest.MonkeyPatch, recording: str = CONVNET) -
     return ScreenApp(partial(VerdictScreen, recorded, state_of(recorded)))
 
 
+def constructed(folder: Path, patch: pytest.MonkeyPatch, state: Callable[[], RunState]) -> TCompileApp:
+    return ScreenApp(lambda: VerdictScreen(RunFolder(Path("runs/net")), state()))
+
+
 def runs(folder: Path, patch: pytest.MonkeyPatch) -> TCompileApp:
     patch.setenv("HOME", str(folder))
     for name in (CONVNET, TRANSFORMER, TWO_BREAKS, POINTWISE):
@@ -158,6 +166,8 @@ SCENES = (
     Scene("help", setup, filled("question_mark")),
     Scene("run-log", replayed, keys("l")),
     Scene("run-quit", live, keys("q")),
+    Scene("verdict-figures", partial(constructed, state=full_verdict_state), keys("end")),
+    Scene("verdict-shapes", partial(constructed, state=shapes_run), keys("pagedown")),
     Scene("finding", partial(verdict, recording=TWO_BREAKS), keys("b", "down", "enter")),
     Scene("save", verdict, keys("s")),
     Scene("log", verdict, keys("l")),

@@ -272,7 +272,7 @@ async def test_several_models_are_listed_and_one_is_chosen(launched: FakeLaunch)
         screen.query_one("#models").focus()
         await pilot.press("down")
         await until(pilot, lambda: "several.py:Decoder" in command(app) and "target" not in reasons(screen))
-        expected = ["target", "arguments", "input x", "batch", "step", "plan"]
+        expected = ["target", "arguments", "input x", "batch", "plan", "step"]
         await until(pilot, lambda: [f.key for f in screen.query(Field) if f.display] == expected)
 
 
