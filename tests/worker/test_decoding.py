@@ -18,6 +18,8 @@ from tcompile_tui.worker.inputs import Batch
 PROMPT = torch.tensor([[3, 1, 4], [1, 5, 9]])
 STATIC, GROWING = KeyValueCache
 
+pytestmark = pytest.mark.xdist_group("torch")
+
 
 class Decoder(torch.nn.Module):
     """A running sum for a cache: the logits depend on every token so far."""
