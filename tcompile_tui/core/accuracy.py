@@ -87,6 +87,7 @@ class _Context:
     """What the judgement of one output needs to know of the others and of the run."""
 
     low_precision: str | None
+    tf32: bool
     training: bool
     eager: Mapping[str, LeafComparison]
     random: RandomOutputsCompared | None
@@ -96,12 +97,17 @@ class _Context:
 
     def limits(self, leaf: LeafComparison) -> tuple[float, float]:
         usual, limit = _LOW_PRECISION_LIMITS if self.is_low(leaf) else _LIMITS.get(leaf.dtype, _LOW_PRECISION_LIMITS)
+        if self.is_tf32(leaf):
+            limit = _LOW_PRECISION_LIMITS[1]
         if leaf.tolerance is not None:
             return leaf.tolerance, limit
         return (usual * _TRAINING_FACTOR if self.training else usual), limit
 
     def is_low(self, leaf: LeafComparison) -> bool:
         return self.low_precision is not None or leaf.dtype in LOW_PRECISION
+
+    def is_tf32(self, leaf: LeafComparison) -> bool:
+        return self.tf32 and leaf.dtype in ("float32", "complex64")
 
     def noise(self, leaf: LeafComparison) -> float:
         """What a gradient may differ by, however small it is. None of it for an output, which stands alone."""
@@ -124,7 +130,7 @@ def _context(
     compared: OutputsCompared, eager_twice: OutputsCompared | None, random: RandomOutputsCompared | None, training: bool
 ) -> _Context:
     eager = {leaf.path: leaf for leaf in eager_twice.leaves} if eager_twice is not None else {}
-    context = _Context(compared.low_precision, training, eager, random, 0.0, 0.0, reference_fits=True)
+    context = _Context(compared.low_precision, compared.tf32, training, eager, random, 0.0, 0.0, reference_fits=True)
     errors = [
         (leaf, leaf.errors.eager_rms / leaf.errors.rms_reference)
         for leaf in compared.leaves
@@ -191,7 +197,7 @@ def _judge_by_reference(leaf: LeafComparison, context: _Context, excused: float)
     assert leaf.errors is not None
     tolerance, _ = context.limits(leaf)
     low = (context.low_precision or leaf.dtype) if context.is_low(leaf) else None
-    noise = rounding_of_zero(leaf.errors, context.largest_gradient) if _is_gradient(leaf) else 0.0
+    noise = rounding_of_zero(leaf.errors, context.largest_gradient, low) if _is_gradient(leaf) else 0.0
     excused += noise if leaf.dtype != "float64" else 0.0
     fault = fault_against_reference(leaf.errors, leaf.elements, tolerance, low, excused, context.usual_error)
     if fault is None:
@@ -211,9 +217,11 @@ def _judge_alone(leaf: LeafComparison, context: _Context, excused: float) -> Acc
     nothing passes."""
     rounding, limit = context.limits(leaf)
     change, noise = relative_difference(leaf), context.noise(leaf)
-    text = f"relative difference {change:.1e} (root mean square, {leaf.dtype})"
+    kind = f"{leaf.dtype} with TF32" if context.is_tf32(leaf) else leaf.dtype
+    text = f"relative difference {change:.1e} (root mean square, {kind})"
+    if _is_gradient(leaf) and (context.is_low(leaf) or context.is_tf32(leaf)):
+        limit = _LOW_PRECISION_GRADIENT_LIMIT
     if context.is_low(leaf):
-        limit = _LOW_PRECISION_GRADIENT_LIMIT if _is_gradient(leaf) else limit
         near_noise = leaf.rms_difference <= noise
         text += f"; without a reference, {context.low_precision or leaf.dtype} rounding cannot be told from an error"
         return Accuracy(Agreement.UNCERTAIN if change <= limit or near_noise else Agreement.DIFFERENT, text, leaf.path)

@@ -1,6 +1,7 @@
-"""What compiling could bring at most, estimated from a profile of eager; and what the GPU alone gains.
+"""How much there is to gain, estimated from a profile of eager; and what the GPU alone gains.
 
-An estimate, never a bound: it decides nothing.
+An estimate, never a bound, and it decides nothing: kernels that follow each other without a gap run faster than in
+eager's profile. On an H200 a transformer block had room for 2.70x and gained 3.33x (2.92x to 3.79x) with cudagraphs.
 """
 
 from __future__ import annotations

@@ -69,8 +69,8 @@ class ComparisonKind(str, enum.Enum):
 @dataclass(frozen=True, kw_only=True)
 class OutputsCompared(Event):
     """Outputs (and for training, loss and gradients) of two runs on the same inputs and state. `low_precision` is
-    the 16-bit type that parts of the model work in, `reference_dtype` that of the reference that `errors` are
-    against."""
+    the 16-bit type that parts of the model work in, `tf32` whether float32 goes through TF32 (10 bits of fraction) in
+    convolutions or matrix products, `reference_dtype` the type of the reference that `errors` are against."""
 
     kind: ClassVar[str] = "outputs_compared"
     comparison: ComparisonKind
@@ -78,6 +78,7 @@ class OutputsCompared(Event):
     leaves_left_out: int = 0
     low_precision: str | None = None
     reference_dtype: str | None = None
+    tf32: bool = False
 
 
 @dataclass(frozen=True)

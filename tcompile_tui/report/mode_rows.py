@@ -86,7 +86,7 @@ def _gpu_alone(result: ModeResult) -> str:
 
 def _headroom(result: ModeResult) -> str:
     """Of eager's profile."""
-    return f"about {ratio(result.headroom.ratio)} at most" if result.headroom is not None else MISSING
+    return f"about {ratio(result.headroom.ratio)}" if result.headroom is not None else MISSING
 
 
 def _first_request(judged: JudgedMode) -> str:

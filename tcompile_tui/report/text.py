@@ -124,7 +124,7 @@ def _device_text(times: DeviceTimes) -> str:
 
 def _headroom_text(found: Headroom) -> str:
     shares = f"the GPU waits {percent(found.idle_share)} of its step, {percent(found.fusible_share)} can be fused"
-    return f"about {ratio(found.ratio)} at most here, by a profile of eager: {shares}"
+    return f"room for about {ratio(found.ratio)} here, by a profile of eager: {shares}"
 
 
 def _energy_text(found: StepEnergy) -> str:

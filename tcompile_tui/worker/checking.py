@@ -122,7 +122,8 @@ def arithmetic_of(bench: Bench, model: torch.nn.Module) -> Arithmetic:
     own = [str(dtype).removeprefix("torch.") for dtype in dtypes if dtype in _LOW_PRECISION]
     low = asked if asked in ("bfloat16", "float16") else next(iter(own), None)
     on_gpu = bench.device.type == "cuda"
-    return Arithmetic(low, loose=on_gpu and (bench.training or _uses_tf32(model)))
+    tf32 = on_gpu and _uses_tf32(model)
+    return Arithmetic(low, loose=tf32 or (on_gpu and bench.training), tf32=tf32)
 
 
 def _uses_tf32(model: torch.nn.Module) -> bool:

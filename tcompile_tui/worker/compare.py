@@ -28,6 +28,7 @@ class Arithmetic:
 
     low_precision: str | None = None
     loose: bool = False
+    tf32: bool = False
 
     def tolerance(self, dtype: torch.dtype) -> float:
         if self.low_precision is not None or (self.loose and dtype not in _DOUBLE):
@@ -69,6 +70,7 @@ def compare_snapshots(
         leaves_left_out=max(0, len(leaves) - _MAX_LEAVES),
         low_precision=arithmetic.low_precision,
         reference_dtype=reference.dtype if reference is not None else None,
+        tf32=arithmetic.tf32,
     )
 
 

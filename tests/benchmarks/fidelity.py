@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from math import log
@@ -83,14 +84,14 @@ def timed_block(timer: BlockTimer, step: Callable[[int], object], steps: int, st
     return sum(times) / len(times)
 
 
-def compare(name: str, mode: str, step: Callable[[int], object], device: torch.device) -> Fidelity:
+def compare(name: str, mode: str, step: Callable[[int], object], device: torch.device, pairs: int) -> Fidelity:
     timer = make_timer(device)
     for index in range(_WARMUP_STEPS):
         step(index)
     step_ns = plain_loop(step, _WARMUP_STEPS, device)
     steps = max(8, min(MAX_BLOCK_STEPS - 2, round(_BLOCK_NS / step_ns)))
     plain, timed = [], []
-    for pair in range(PAIRS):
+    for pair in range(pairs):
         for which in ("plain", "timed") if pair % 2 == 0 else ("timed", "plain"):
             if which == "plain":
                 plain.append(plain_loop(step, steps, device))
@@ -121,7 +122,10 @@ def cost_of_timing_ns(device: torch.device) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file, again after each row")
+    parser.add_argument(
+        "--pairs", type=int, default=PAIRS, help=f"of a block and a loop for each row (default {PAIRS})"
+    )
     asked = parser.parse_args()
     device = torch.device(asked.device)
     host_ns = cost_of_timing_ns(device)
@@ -132,7 +136,11 @@ def main() -> None:
             for mode in _MODES:
                 torch.compiler.reset()
                 arm = net if mode == "eager" else torch.compile(net, mode=None if mode == "default" else mode)
-                rows.append(compare(name, mode, lambda index, arm=arm, x=x: arm(x), device))
+                rows.append(compare(name, mode, lambda index, arm=arm, x=x: arm(x), device, asked.pairs))
+                print(rows[-1], file=sys.stderr)
+                if asked.json:
+                    found = {"timing_ns": host_ns, "rows": [asdict(row) for row in rows]}
+                    asked.json.write_text(json.dumps(found, indent=1))
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "CPU"
     print(f"{where}, torch {torch.__version__}; timing costs the host {host_ns / 1e3:.2f} us a step\n")
     print_table(
@@ -142,8 +150,6 @@ def main() -> None:
             for row in rows
         ],
     )
-    if asked.json:
-        asked.json.write_text(json.dumps({"timing_ns": host_ns, "rows": [asdict(row) for row in rows]}, indent=1))
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def test_without_the_gpu_in_sight_there_is_no_estimate(unseen: ev.StepsProfiled 
 def test_it_is_told_as_an_estimate_and_decides_nothing() -> None:
     state, without = _run(EAGER), _run()
     text = " ".join(verdict_text(state, decide(state)).split())
-    assert "headroom about 2.50x at most here, by a profile of eager: the GPU waits 20 % of its step" in text
+    assert "headroom room for about 2.50x here, by a profile of eager: the GPU waits 20 % of its step" in text
     assert decide(state).decision is decide(without).decision
     document = verdict_document(state, decide(state))["per_mode"]["default"]
     assert document["headroom"]["ratio"] == pytest.approx(2.5, rel=1e-3)

@@ -43,8 +43,8 @@ _HOLDER = """import time, torch
 torch.zeros(1 << 28, device="cuda" if torch.cuda.is_available() else "cpu")
 print("holds", flush=True)
 time.sleep(600)"""
-# A process that has lost its device is given back a moment after it ends.
-_GRACE_S = 5.0
+# A process that is killed while it uses a device is some seconds on its way out.
+_GRACE_S = 15.0
 # What a driver's own bookkeeping may move while nothing of ours runs.
 _MEMORY_NOISE_BYTES = 64 << 20
 
@@ -73,7 +73,8 @@ HAZARDS = (
         "out of memory in the compiled arm only",
         """
         if torch.compiler.is_compiling():
-            x = x + torch.ones(1 << 38, device=x.device).cumsum(0)[0]
+            column = torch.ones(1 << 20, 16, device=x.device)
+            x = x + (column @ column.T)[0, 0]
         return self.layer(x)
         """,
         (0, 6),
@@ -140,7 +141,12 @@ def _memory_used_bytes() -> int | None:
 
 
 def _processes() -> dict[int, str]:
-    return {process.pid: " ".join(process.info["cmdline"] or ())[:80] for process in psutil.process_iter(["cmdline"])}
+    """Every process but those that have ended: a container's first process may never take their exit status."""
+    return {
+        process.pid: " ".join(process.info["cmdline"] or ())[:80]
+        for process in psutil.process_iter(["cmdline", "status"])
+        if process.info["status"] != psutil.STATUS_ZOMBIE
+    }
 
 
 def run(hazard: Hazard, device: str) -> Ended:
