@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from tcompile_tui.core.compile_log import BreakSite, CompileLog
+from tcompile_tui.core.compile_options import Regions
 from tcompile_tui.core.events import Recompiled, Steadiness
 from tcompile_tui.core.failure_words import failure_advice
 from tcompile_tui.core.findings import Finding, Rule, Severity
@@ -246,13 +247,19 @@ def _compiler_warnings(state: RunState, results: Sequence[ModeResult]) -> Iterat
 
 def _wrapper(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     model = next((p.model for p in state.processes.values() if p.model is not None), None)
-    if model is not None and any(result.wrapped for result in results):
+    for result in results if model is not None else ():
+        if not result.wrapped or model is None:
+            continue
+        by_block = result.mode.options.regions is Regions.REGIONAL and result.blocks is not None
+        what, name = ("block", result.blocks.block) if by_block and result.blocks else ("model", model.class_name)
         yield Finding(
             "compile-wrapper",
             Severity.NOTE,
-            f"model.compile() would compile nothing here: Dynamo skips the forward of torch's own {model.class_name}",
-            evidence="torch.compile(model) was measured in its place",
-            advice="the keys of the wrapper's state_dict begin with _orig_mod.: save the inner model's",
+            f"{what}.compile() would compile nothing here: Dynamo skips the forward of torch's own {name}",
+            evidence=f"torch.compile({what}) was measured in its place",
+            advice="the keys of the wrapper's state_dict begin with _orig_mod.: save the inner model's"
+            if not by_block
+            else "the wrapped blocks' keys in the state_dict have _orig_mod. in them: take it out before saving",
         )
 
 

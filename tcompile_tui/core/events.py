@@ -269,7 +269,8 @@ class TensorInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelReady(Event):
-    """The model stands on its device with its inputs. `second_copy` tells how the other arm got its model."""
+    """The model stands on its device with its inputs. `second_copy` tells how the other arm got its model,
+    `repeated` which block most of it is made of."""
 
     kind: ClassVar[str] = "model_ready"
     class_name: str
@@ -285,6 +286,7 @@ class ModelReady(Event):
     loss: str | None = None
     forward_file: str | None = None
     forward_line: int | None = None
+    repeated: CompiledBlocks | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,9 @@ from tcompile_tui.core.results import ModeResult, ModeStatus
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import duration, ratio
 
+_MANY_BLOCKS = 4
+_LONG_START_S = 60.0
+
 
 def _against_the_whole(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     """Both were compared with eager in this run: the ratio of their steps is that of the speedups."""
@@ -35,4 +38,23 @@ def _against_the_whole(state: RunState, results: Sequence[ModeResult]) -> Iterat
         )
 
 
-RULES: tuple[Rule, ...] = (_against_the_whole,)
+def _blocks_repeat(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    """A long compile of a model that is mostly one block, again and again, and no arm that compiles it once."""
+    model = next((p.model for p in state.processes.values() if p.model is not None), None)
+    blocks = model.repeated if model is not None else None
+    if blocks is None or blocks.count < _MANY_BLOCKS or any(result.mode.options.regions for result in results):
+        return
+    slow = [r for r in results if r.cold_start is not None and r.cold_start.total_s > _LONG_START_S]
+    if slow and slow[0].cold_start is not None:
+        where = f" in {blocks.container}" if blocks.container else ""
+        yield Finding(
+            "blocks-repeat",
+            Severity.ADVICE,
+            f"{slow[0].mode.value}: a cold start takes {duration(slow[0].cold_start.total_s)}, and most of the model is"
+            f" {blocks.count:,} blocks of one class",
+            evidence=f"{blocks.block}{where}",
+            advice="measure again with --arm regional: one block is compiled for all, which starts sooner",
+        )
+
+
+RULES: tuple[Rule, ...] = (_against_the_whole, _blocks_repeat)

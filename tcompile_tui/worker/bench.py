@@ -20,6 +20,7 @@ from .failures import StageError, text_of
 from .inputs import Batch, describe_inputs, make_batches
 from .lifetime import Suspensions
 from .loading import UserFile, build_model
+from .regions import repeated_block
 from .timing import BlockTimer
 
 # The second copy of a model must leave room for both arms' activations.
@@ -123,6 +124,7 @@ def _model_facts(bench: Bench, model: torch.nn.Module, batches: list[Batch]) -> 
         loss=_loss_text(bench) if bench.training else None,
         forward_file=forward_file,
         forward_line=forward_line,
+        repeated=repeated_block(model),
     )
 
 

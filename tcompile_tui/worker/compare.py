@@ -49,7 +49,8 @@ def snapshot_outputs(result: Any, model: torch.nn.Module, with_gradients: bool) 
     if with_gradients:
         for name, parameter in model.named_parameters():
             if parameter.grad is not None:
-                leaves[f"gradient of {name}"] = parameter.grad.detach().clone()
+                # torch's wrapper around a block puts itself into the name.
+                leaves[f"gradient of {name.replace('_orig_mod.', '')}"] = parameter.grad.detach().clone()
     return leaves
 
 

@@ -29,6 +29,17 @@ def compile_as(model: torch.nn.Module, options: CompileOptions) -> tuple[torch.n
     return model, _compile_each(model, paths, options), blocks
 
 
+def repeated_block(model: torch.nn.Module) -> CompiledBlocks | None:
+    """The block that `regional` would take, where it is most of the model."""
+    try:
+        paths = find_blocks(model, None)
+    except StageError:
+        return None
+    if 2 * _parameters(model, paths) < _parameters(model, [""]):
+        return None
+    return CompiledBlocks(type(model.get_submodule(paths[0])).__name__, len(paths), _container(model, paths))
+
+
 def find_blocks(model: torch.nn.Module, name: str | None) -> list[str]:
     """The paths of the blocks of class `name`, or else of the class that covers most parameters. A block has modules
     of its own, and occurs at least twice; of one within another of the same class only the outer one counts."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.codec import BadRecordError, decode_event
@@ -45,6 +45,7 @@ options = st.builds(
 ).map(lambda found: found if found.regions else replace(found, block=None))
 
 
+@settings(max_examples=50)
 @given(options)
 def test_a_name_means_the_same_options(found: CompileOptions) -> None:
     assert parse_arm(found.label) == found
@@ -52,6 +53,7 @@ def test_a_name_means_the_same_options(found: CompileOptions) -> None:
     assert mode is Mode(mode.value) and mode.options == found and mode.is_plain == (mode in list(Mode))
 
 
+@settings(max_examples=50)
 @given(options)
 def test_what_is_written_for_torch_is_python(found: CompileOptions) -> None:
     for line in compile_lines(found, wrapped=False, blocks=BLOCKS if found.regions else None):
@@ -169,6 +171,36 @@ def test_a_regional_arm_is_decided_and_compared_with_the_whole_model() -> None:
     assert found.evidence == "6 blocks of class Block in layers"
     lines = [verdict.line_for(judged) for judged in verdict.modes]
     assert lines == ["model.compile()", "for block in model.layers.children(): block.compile()"]
+
+
+def test_blocks_of_torch_s_own_classes_are_told_as_such() -> None:
+    cold, warm = regional(1.5, 10.0)
+    cold = [replace(e, wrapped=True) if isinstance(e, ev.ModelCompiled) else e for e in cold]
+    verdict = decide(replay(eager_process(), cold, warm, modes=(REGIONAL,)))
+    assert not any(finding.id == "compile-wrapper" for finding in verdict.findings), "which model, is not known"
+    facts = model_of(None)
+    verdict = decide(replay(eager_process(), [*cold[:2], facts, *cold[2:]], warm, modes=(REGIONAL,)))
+    found = next(finding for finding in verdict.findings if finding.id == "compile-wrapper")
+    assert found.title.startswith("block.compile() would") and found.title.endswith("torch's own Block")
+
+
+def model_of(repeated: CompiledBlocks | None) -> ev.ModelReady:
+    return ev.ModelReady(
+        class_name="Net", file=None, line=None, parameters=1, parameter_bytes=4, training=False, inputs=(),
+        input_batches=1, repeated=repeated,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("compile_s", "count", "advised"), [(90.0, 6, True), (20.0, 6, False), (90.0, 3, False), (90.0, 0, False)]
+)
+def test_a_long_start_of_a_model_that_repeats_a_block_asks_for_regional(
+    compile_s: float, count: int, advised: bool
+) -> None:
+    cold, warm = both(Compiled(compile_s=compile_s))
+    model = model_of(replace(BLOCKS, count=count) if count else None)
+    verdict = decide(replay(eager_process(), [*cold[:2], model, *cold[2:]], warm))
+    assert any(finding.id == "blocks-repeat" for finding in verdict.findings) == advised
 
 
 def test_the_best_arm_is_the_line_to_paste() -> None:

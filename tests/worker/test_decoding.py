@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from tcompile_tui.core import events as ev
 from tcompile_tui.core.compile_options import KeyValueCache
+from tcompile_tui.core.spec import Arm, Mode, Phase, Task, parse_input
 from tcompile_tui.worker.decoding import Decoding
 from tcompile_tui.worker.failures import StageError
 from tcompile_tui.worker.inputs import Batch
 
+from .driver import run_phase
+
 PROMPT = torch.tensor([[3, 1, 4], [1, 5, 9]])
 STATIC, GROWING = KeyValueCache
+
+pytestmark = pytest.mark.xdist_group("torch")
 
 
 class Decoder(torch.nn.Module):
@@ -122,3 +129,40 @@ def test_a_model_with_an_encoder_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Hugging, "config", SimpleNamespace(is_encoder_decoder=True))
     with pytest.raises(StageError, match="Hugging has one"):
         decoding(Hugging())
+
+
+_DECODER = """import torch
+from dataclasses import dataclass
+
+@dataclass
+class Output:
+    logits: torch.Tensor
+    past_key_values: torch.Tensor
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(10, 10)
+
+    def forward(self, input_ids, past_key_values=None, use_cache=False):
+        keys = self.table(input_ids)
+        if past_key_values is not None:
+            keys = torch.cat([past_key_values, keys], 1)
+        return Output(keys.cumsum(1)[:, -input_ids.size(1):], keys)
+"""
+
+
+def test_a_process_times_generations_and_their_prefills(tmp_path: Path) -> None:
+    """Nothing is compiled: what is called when does not hang on that."""
+    model = tmp_path / "net.py"
+    model.write_text(_DECODER)
+    run = run_phase(
+        model, tmp_path, Phase.WARM, Mode("cache=growing"), environment={"TORCHDYNAMO_DISABLE": "1"}, warmup_s=0.05,
+        task=Task.DECODE, new_tokens=3, inputs=(parse_input("input_ids=int64[2,5]<0,10>"),),
+    )  # fmt: skip
+    assert run.process.done, run.process.failure
+    assert run.process.pairs and set(run.process.prefills) == set(Arm)
+    timed = run.process.prefills[Arm.COMPILED]
+    assert (timed.sequences, timed.prompt_tokens, timed.new_tokens) == (2, 5, 3) and len(timed.step_ns) == 32
+    compared = run.process.comparisons[ev.ComparisonKind.COMPILED]
+    assert [leaf.path for leaf in compared.leaves] == ["output.logits"]

@@ -9,8 +9,11 @@ import torch
 from torch import nn
 
 from tcompile_tui.core.compile_options import CompiledBlocks, parse_arm
+from tcompile_tui.worker.compare import snapshot_outputs
 from tcompile_tui.worker.failures import StageError
-from tcompile_tui.worker.regions import compile_as, find_blocks
+from tcompile_tui.worker.regions import compile_as, find_blocks, repeated_block
+
+pytestmark = pytest.mark.xdist_group("torch")
 
 
 class Inner(nn.Module):
@@ -60,6 +63,12 @@ def test_the_block_that_covers_most_of_the_model_is_taken() -> None:
     assert len(find_blocks(Net(), "Inner")) == 6
 
 
+def test_only_blocks_that_are_most_of_the_model_are_proposed() -> None:
+    assert repeated_block(Net()) == CompiledBlocks("Block", 3, "layers")
+    assert repeated_block(Net(extra=nn.Linear(64, 64))) is None
+    assert repeated_block(nn.Linear(2, 2)) is None
+
+
 def test_a_block_within_one_of_its_class_is_a_part_of_it() -> None:
     net = Net()
     net.layers[0].add_module("same", Block())
@@ -88,9 +97,12 @@ def test_blocks_beside_others_have_no_container() -> None:
 
 def test_blocks_of_torch_s_own_classes_are_replaced() -> None:
     net = Wrapping()
+    next(iter(net.parameters())).grad = torch.ones(12, 4)
+    before = snapshot_outputs(None, net, with_gradients=True)
     _, wrapped, blocks = compile_as(net, parse_arm("regional"))
     assert wrapped and blocks == CompiledBlocks("TransformerEncoderLayer", 2, "blocks")
     assert [type(block).__name__ for block in net.blocks.values()] == ["OptimizedModule"] * 2
+    assert list(before) == list(snapshot_outputs(None, net, with_gradients=True)) and len(before) == 1
 
 
 @pytest.mark.skipif(not hasattr(torch.compiler, "nested_compile_region"), reason="torch before 2.8")

@@ -23,6 +23,8 @@ _JUDGE_EVERY_S = 1.0
 _JUDGE_SHARE = 0.05
 _MILLION = 1_000_000
 _SHORT_NAMES = {Mode.MAX_AUTOTUNE_NO_CUDAGRAPHS: "max-autotune-no-cg"}
+_ROOMY_CELLS = 100
+_NAME_CELLS = 18
 _SHORT_STATES = {"building the model": "building", "importing torch and its compiler": "importing"}
 _SHORT_STATES["importing torch"] = "importing"
 
@@ -79,7 +81,7 @@ class ArmsTable(LivePanel):
 
     def lines(self, state: RunState, now_s: float, width: int, height: int) -> list[Content]:
         rows = [_eager_row(state), *(_mode_row(state, mode, self._results.get(mode)) for mode in state.modes)]
-        rows = [_fitting_name(row, width) for row in rows]
+        rows = [_fitting_name(row, width, self.ascii_only) for row in rows]
         columns = _fitting(rows, width)
         widths = {i: max(len(_COLUMNS[i].title), *(len(row.cells[i]) for row in rows)) for i in columns}
         gap = "  " if sum(widths.values()) + 2 * (len(columns) - 1) <= width else " "
@@ -201,10 +203,13 @@ def _break_even(steps: float | None, known: bool) -> str:
 # ---------------------------------------------------------------- fitting into the width
 
 
-def _fitting_name(row: _Row, width: int) -> _Row:
-    """The longest mode's name is cut short where it would push out a column."""
-    short = next((s for mode, s in _SHORT_NAMES.items() if mode.value == row.cells[0] and width < 100), row.cells[0])
-    return _Row((short, *row.cells[1:]), row.style, row.active, row.trouble)
+def _fitting_name(row: _Row, width: int, ascii_only: bool) -> _Row:
+    """A long name is cut short where it would push out a column."""
+    name = row.cells[0]
+    if width < _ROOMY_CELLS:
+        name = next((short for mode, short in _SHORT_NAMES.items() if mode.value == name), name)
+    name = cut(name, _NAME_CELLS if width < _ROOMY_CELLS else 2 * _NAME_CELLS, ascii_only)
+    return _Row((name, *row.cells[1:]), row.style, row.active, row.trouble)
 
 
 def _fitting(rows: Sequence[_Row], width: int) -> list[int]:
