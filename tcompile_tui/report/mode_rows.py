@@ -22,6 +22,7 @@ def mode_rows() -> Iterator[Row]:
     yield "  because", lambda judged: judged.reason
     yield "speedup", lambda judged: ratio(judged.result.speedup.value if judged.result.speedup else None)
     yield "  95 %", _interval
+    yield "  unpaired", lambda judged: judged.result.apart.text if judged.result.apart else MISSING
     yield "end to end", lambda judged: _end_to_end(judged.result)
     yield "data a step", lambda judged: _step_ms(judged.result.data.step_ms if judged.result.data else None)
     yield "eager step", lambda judged: _step_ms(judged.result.eager_ms)
