@@ -8,7 +8,6 @@ from statistics import median
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.apart import ran_out_side_by_side
-from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.findings import MEMORY_DOWN, Finding, Rule, Severity
 from tcompile_tui.core.input_spec import InputSpec, TensorSpec, read_input, tensors_in
 from tcompile_tui.core.results import ModeResult
@@ -61,7 +60,7 @@ def _side_by_side(state: RunState, results: Sequence[ModeResult]) -> Iterator[Fi
             Severity.NOTE,
             f"{result.mode.value}: eager and compiled do not fit into memory together, which only this comparison asks"
             f" for: {compared}",
-            evidence=failure_text(failure),
+            evidence=f"memory ran out in: {failure.stage}",
             advice="a smaller batch leaves room for pairs, whose interval is narrower",
             mode=result.mode,
         )
@@ -82,7 +81,12 @@ def _noise(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
             yield Finding(
                 "noise-limited",
                 Severity.NOTE,
-                f"{result.mode.value}: step times never settled; the comparison rests on neighbouring blocks alone",
+                f"{result.mode.value}: step times never settled; the comparison rests on "
+                + (
+                    "the levels of different processes, which is not safe"
+                    if result.apart
+                    else "neighbouring blocks alone"
+                ),
             )
         if result.ratio_drifted:
             yield Finding(
