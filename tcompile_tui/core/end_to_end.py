@@ -36,13 +36,12 @@ def data_time(state: RunState) -> DataTime | None:
     spec = state.run.spec if state.run is not None else None
     if spec is None or spec.data is None:
         return None
-    batches = spec.step.accumulate
-    if spec.data.batch_ms is not None:
-        return DataTime(batches * spec.data.batch_ms, batches, "--data-ms")
-    timed = next((process.loader for process in state.processes.values() if process.loader is not None), None)
-    if timed is None or not math.isfinite(timed.batch_ns) or timed.batch_ns <= 0:
-        return None
-    return DataTime(batches * timed.batch_ns / 1e6, batches, f"the loader {spec.data.loader}", timed)
+    batches, batch_ms, source, timed = spec.step.accumulate, spec.data.batch_ms, "--data-ms", None
+    if batch_ms is None:
+        timed = next((process.loader for process in state.processes.values() if process.loader is not None), None)
+        batch_ms, source = timed.batch_ns / 1e6 if timed is not None else math.nan, f"the loader {spec.data.loader}"
+    found = DataTime(batches * batch_ms, batches, source, timed)
+    return found if 0 < found.step_ms < math.inf else None
 
 
 def data_text(data: DataTime) -> str:

@@ -81,6 +81,7 @@ class BlockRole(str, enum.Enum):
     SETTLE = "settle"  # before pairs: bring an arm up, not compared
     PAIR = "pair"  # one half of an eager/compiled pair
     LATENCY = "latency"  # each step waited for before the next one is issued
+    APART = "apart"  # of an arm that has its process for itself, compared with those of other processes
     REPLAY = "replay"  # batches of a sequence of shapes
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from tcompile_tui.core import events as ev
+from tcompile_tui.core.apart import ran_out_side_by_side
 from tcompile_tui.core.findings import MEMORY_DOWN, Finding, Rule, Severity
 from tcompile_tui.core.input_spec import InputSpec, TensorSpec, read_input, tensors_in
 from tcompile_tui.core.results import ModeResult
@@ -47,6 +48,24 @@ def _memory(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]
             )
 
 
+def _side_by_side(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    """No fault of the model's, nor of what it was compiled to."""
+    for result in results:
+        if not ran_out_side_by_side(state, result.mode):
+            continue
+        failure = next(p.failure for p in state.processes_of(Phase.WARM, result.mode) if p.failure is not None)
+        compared = result.apart.text if result.apart is not None else "they could not be compared apart either"
+        yield Finding(
+            "no-room-side-by-side",
+            Severity.NOTE,
+            f"{result.mode.value}: eager and compiled do not fit into memory together, which only this comparison asks"
+            f" for: {compared}",
+            evidence=f"memory ran out in: {failure.stage}",
+            advice="a smaller batch leaves room for pairs, whose interval is narrower",
+            mode=result.mode,
+        )
+
+
 def _noise(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     compared = [result for result in results if result.speedup is not None]
     for result in compared:
@@ -62,7 +81,12 @@ def _noise(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
             yield Finding(
                 "noise-limited",
                 Severity.NOTE,
-                f"{result.mode.value}: step times never settled; the comparison rests on neighbouring blocks alone",
+                f"{result.mode.value}: step times never settled; the comparison rests on "
+                + (
+                    "the levels of different processes, which is not safe"
+                    if result.apart
+                    else "neighbouring blocks alone"
+                ),
             )
         if result.ratio_drifted:
             yield Finding(
@@ -256,6 +280,6 @@ def _noticed(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding
 
 
 RULES: tuple[Rule, ...] = (
-    _suspended, _noticed, _memory, _noise, _host_speed, _gpu, _settings,
+    _suspended, _noticed, _memory, _side_by_side, _noise, _host_speed, _gpu, _settings,
     _shared_settings, _inputs, _partly_compiled, _left_behind,
 )  # fmt: skip

@@ -56,6 +56,15 @@ class Pair:
         return math.log(self.eager_ns / self.compiled_ns)
 
 
+@dataclass(frozen=True)
+class BlockLevel:
+    """One block of one arm: median and mean of a step in ns. `span_s` is when it ran, in seconds of the run."""
+
+    step_ns: float
+    mean_ns: float
+    span_s: tuple[float, float] = (0.0, 0.0)
+
+
 def make_pair(
     eager_steps_ns: Sequence[int],
     compiled_steps_ns: Sequence[int],

@@ -9,6 +9,7 @@ from statistics import fmean, median
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Accuracy, Agreement, judge
+from tcompile_tui.core.apart import ApartComparison, apart_of, compiled_apart, ran_out
 from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, start_cost
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.course import Course, course_of
@@ -93,7 +94,8 @@ class HostDependence:
 class ModeResult:
     """One mode's facts; None where the run did not get that far. Figures of the comparison are those of the average
     warm process: `speedup` and `gain` hold what differs between processes, step times are means over processes.
-    All of these are of a step alone; with `data`, what a start is worth is that of `end_to_end`."""
+    Where both arms did not fit side by side they are those of `apart`. All of these are of a step alone; with `data`,
+    what a start is worth is that of `end_to_end`."""
 
     mode: Mode
     status: ModeStatus
@@ -137,6 +139,7 @@ class ModeResult:
     decode: DecodeSpeed | None = None
     serving: Serving | None = None
     data: DataTime | None = None
+    apart: ApartComparison | None = None
 
     @property
     def end_to_end(self) -> ModeResult:
@@ -186,10 +189,12 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
     cold = next((process for process in colds if process.done), colds[-1] if colds else None)
     first_warm = warm[0] if warm else None
     eager = state.process_of(Phase.EAGER)
-    status, reason = _stopped_early(state, cold) or _status(cold, warm)
+    apart = apart_of(state, mode)
+    status, reason = _stopped_early(state, cold) or _status(cold, warm, apart)
     eager_arm = eager.arms.get(Arm.EAGER) if eager is not None else None
     cold_start = _start_cost([process for process in colds if process.done or process is cold], eager_arm)
-    warm_start = _start_cost(warm[:1], eager_arm)  # later ones find what the first one left
+    # Later ones find what the first one left.
+    warm_start = _start_cost(warm[:1], eager_arm) or _start_cost(compiled_apart(state, mode)[:1], eager_arm)
     between = between_processes([_intervals(state.processes_of(Phase.WARM, each)) for each in state.modes])
     speedup = mean_speedup(_intervals(warm), between, len(state.modes))
     eager_ms = _step_ms(warm, lambda pair: pair.eager_ns, median)
@@ -241,6 +246,8 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         backward_compile_s=dict(compile_log.backward_s) if compile_log is not None else {},
         data=data_time(state),
     )
+    if apart is not None:
+        result = _with_blocks_apart(result, apart)
     gain = result.end_to_end.gain
     return replace(
         result,
@@ -275,6 +282,19 @@ def _serving(
 
 def _first_step_s(arm: ArmSteps | None) -> float | None:
     return arm.first_step_ns / 1e9 if arm is not None and arm.first_step_ns is not None else None
+
+
+def _with_blocks_apart(result: ModeResult, apart: ApartComparison) -> ModeResult:
+    return replace(
+        result,
+        apart=apart,
+        speedup=apart.speedup,
+        gain=apart.gain,
+        eager_ms=apart.eager_ms,
+        compiled_ms=apart.compiled_ms,
+        eager_mean_ms=apart.eager_mean_ms,
+        compiled_mean_ms=apart.compiled_mean_ms,
+    )
 
 
 def _latencies(warm: Sequence[ProcessState]) -> dict[Arm, Latency]:
@@ -320,11 +340,15 @@ def planned_gain(result: ModeResult, steps: float | None, starts: Starts = ONE_C
     return saved_s / (steps * result.eager_mean_ms / 1e3)
 
 
-def _status(cold: ProcessState | None, warm: Sequence[ProcessState]) -> tuple[ModeStatus, str]:
+def _status(
+    cold: ProcessState | None, warm: Sequence[ProcessState], apart: ApartComparison | None
+) -> tuple[ModeStatus, str]:
     if cold is None:
         return ModeStatus.NOT_RUN, "the run ended before its turn"
     measured = bool(_intervals(warm))
     for process in (cold, *warm):
+        if process is not cold and cold.done and ran_out(process):
+            continue  # alone it fits
         if process.failure is not None:
             return ModeStatus.FAILED, failure_text(process.failure)
         if process.ended is not None and process.ended.outcome not in (ev.Outcome.OK, ev.Outcome.STOPPED):
@@ -336,8 +360,10 @@ def _status(cold: ProcessState | None, warm: Sequence[ProcessState]) -> tuple[Mo
             return status, f"{where}: {process.ended.detail or process.ended.outcome.value}"
     if cold.done and not cold.compiled_anything:
         return ModeStatus.RAN_EAGER, _why_eager(cold)
-    if measured:
+    if measured or apart is not None:
         return ModeStatus.MEASURED, ""
+    if any(ran_out(process) for process in warm):
+        return ModeStatus.NOT_FINISHED, "both arms do not fit into memory side by side, and were not compared apart"
     throttled = sum(process.throttled_pairs for process in warm)
     if throttled:
         left = sum(len(process.pairs) for process in warm)

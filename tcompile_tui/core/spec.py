@@ -98,6 +98,7 @@ class Phase(str, enum.Enum):
     LOADER = "loader"
     COLD = "cold"
     WARM = "warm"
+    APART = "apart"
     SHAPES = "shapes"
     FULLGRAPH = "fullgraph"
     EXPLAIN = "explain"
@@ -384,7 +385,7 @@ class Job:
     are kept, None in a run without them. `artifacts_from` is a file of torch's portable caches to load before the
     compile, `artifacts_to` where to write them after it. `target_first`: the target changes variables that torch
     reads when it is imported, so it comes first. `measure_energy`: each arm also runs alone for some seconds.
-    `handling` is what a replay of shapes does about them.
+    `handling` is what a replay of shapes does about them, `arm` the one that runs apart from the other.
     """
 
     phase: Phase
@@ -408,6 +409,7 @@ class Job:
     artifacts_to: str | None = None
     measure_energy: bool = False
     handling: ShapeHandling | None = None
+    arm: Arm | None = None
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,19 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
-from statistics import median
+from statistics import fmean, median
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.compile_log import CompileLog
 from tcompile_tui.core.energy import EnergyLog
-from tcompile_tui.core.pairs import DISCARDED_AFTER_SWITCH, Pair, SpeedupInterval, make_pair, paired_interval
+from tcompile_tui.core.pairs import (
+    DISCARDED_AFTER_SWITCH,
+    BlockLevel,
+    Pair,
+    SpeedupInterval,
+    make_pair,
+    paired_interval,
+)
 from tcompile_tui.core.replay import Replay
 from tcompile_tui.core.series import StepSeries
 from tcompile_tui.core.spec import Arm, Mode, Phase
@@ -82,6 +89,7 @@ class ProcessState:
     loader: ev.LoaderTimed | None = None
     compile: CompileLog = field(default_factory=CompileLog)
     pairs: list[Pair] = field(default_factory=list)
+    apart: dict[Arm, list[BlockLevel]] = field(default_factory=dict)
     pair_compiles: int = 0
     throttled_pairs: int = 0
     _half_pair: ev.Block | None = None
@@ -104,6 +112,8 @@ class ProcessState:
 
     def leave_out(self, throttled_s: tuple[float, float]) -> None:
         """Take away the pairs that ran in a span in which the GPU was throttled."""
+        for blocks in self.apart.values():
+            blocks[:] = [block for block in blocks if not overlap(block.span_s, throttled_s)]
         clean = [pair for pair in self.pairs if not overlap(pair.span_s, throttled_s)]
         if len(clean) < len(self.pairs):
             self.throttled_pairs += len(self.pairs) - len(clean)
@@ -358,9 +368,20 @@ class RunState:
             at = (index - event.first_index for index in event.compiled_at)
             compiling = [steps[position] for position in at if 0 <= position < len(steps)]
             arm.later_compile_ns += sum(ns - min(steps) for ns in compiling)
+        elif event.role is ev.BlockRole.APART:
+            process.pair_compiles += len(event.compiled_at)
+            self._take_apart(process, event)
         elif event.role is ev.BlockRole.PAIR:
             process.pair_compiles += len(event.compiled_at)
             self._pair_up(process, event)
+
+    def _take_apart(self, process: ProcessState, event: ev.Block) -> None:
+        """As with pairs, only a block in which nothing else happened is compared."""
+        span_s = (_begin_s(event), event.t_s)
+        if not (event.compiled_at or event.suspended_at or self.throttling.touches(*span_s)):
+            steps = compared_steps(event)
+            level = BlockLevel(float(median(steps)), fmean(steps), span_s)
+            process.apart.setdefault(event.arm, []).append(level)
 
     def _pair_up(self, process: ProcessState, event: ev.Block) -> None:
         """Two blocks of one pair, in either order, make a pair. A pair in which the compiler worked, the process was

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Agreement
+from tcompile_tui.core.apart import UNPAIRED
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.causes import find_causes
 from tcompile_tui.core.compile_options import KeyValueCache
@@ -319,6 +320,8 @@ def _cautions(
         cautions.append("the interval is wide")
     if result.host_dependence is not None and result.host_dependence.lo_at_fastest < 1 + _SMALL_GAIN:
         cautions.append("little would be left of the gain on a faster CPU")
+    if result.apart is not None:
+        cautions.append(f"eager and compiled did not fit side by side: {UNPAIRED}")
     if result.ratio_drifted:
         cautions.append("the speedup moved while it was measured")
     if result.host_contended:
@@ -355,6 +358,7 @@ def _headline(best: JudgedMode, planned: float | None, spec: RunSpec | None) -> 
     end_to_end = result.end_to_end
     plan = _plan_text(planned, end_to_end, spec)
     measured = f"{result.mode.value} runs at {speedup_text(result)} of eager speed"
+    measured += f" in {UNPAIRED}" if result.apart is not None else ""
     if result.data is not None and result.waits_for_data:
         data = milliseconds(1e6 * result.data.step_ms)
         measured += f", {speedup_text(end_to_end)} end to end with {data} of data a step"

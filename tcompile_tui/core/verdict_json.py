@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from tcompile_tui.core.answer_time import first_answer_s
+from tcompile_tui.core.apart import UNPAIRED
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.decode_results import decode_document
 from tcompile_tui.core.end_to_end import DataTime, data_time
@@ -17,7 +18,7 @@ from tcompile_tui.core.findings import Finding
 from tcompile_tui.core.gate import GateCheck, gated_exit_code
 from tcompile_tui.core.latency import Latency
 from tcompile_tui.core.projections import TotalTime, decisions_by_horizon, total_time, total_times
-from tcompile_tui.core.results import StartCost, StepProof
+from tcompile_tui.core.results import ModeResult, StartCost, StepProof
 from tcompile_tui.core.serve_results import serving_document
 from tcompile_tui.core.shape_json import shapes_document
 from tcompile_tui.core.spec import ONE_COLD_START, Arm, Starts, command_line
@@ -111,6 +112,7 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "reason": judged.reason,
         "paste": verdict.line_for(judged),
         "speedup": _speedup(result.speedup),
+        "compared_in": _compared_in(result),
         "end_to_end_speedup": _ratio(result.end_to_end.speedup) if result.data is not None else None,
         "eager_ms": result.eager_ms,
         "compiled_ms": result.compiled_ms,
@@ -167,6 +169,12 @@ def _data(data: DataTime | None) -> dict[str, Any] | None:
         "workers": timed.workers if timed is not None else None,
         "samples": timed.samples if timed is not None else None,
     }
+
+
+def _compared_in(result: ModeResult) -> str | None:
+    if result.speedup is None:
+        return None
+    return UNPAIRED if result.apart is not None else "pairs"
 
 
 def _latency(found: Latency | None) -> dict[str, float | int | None] | None:

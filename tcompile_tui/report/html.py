@@ -13,7 +13,7 @@ from tcompile_tui.core.units import MISSING, count, duration, joules, millisecon
 from tcompile_tui.report.formats import MissingLibraryError
 from tcompile_tui.report.mode_rows import known_rows
 from tcompile_tui.report.shape_table import HEAD, shape_notes, shape_rows
-from tcompile_tui.report.text import unbroken
+from tcompile_tui.report.text import compared_text, unbroken
 
 TEMPLATE = "page.html.jinja"
 
@@ -84,7 +84,7 @@ def _facts(run: ReportedRun) -> list[tuple[str, str, str]]:
     if result is None or result.speedup is None or judged is None:
         return []
     speedup, found = result.speedup, judged.planned_break_even
-    rests_on = run.verdict.usual_text.strip() or f"{count(speedup.pairs)} pairs"
+    rests_on = run.verdict.usual_text.strip() or compared_text(result)
     never = found is not None and found.steps is None
     after = "never" if never else f"{count(found.steps)} steps" if found is not None else MISSING
     step_ms = result.end_to_end.eager_mean_ms

@@ -24,6 +24,7 @@ def mode_rows() -> Iterator[Row]:
     yield "  95 %", _interval
     yield "  processes", lambda judged: count(judged.result.speedup.processes if judged.result.speedup else None)
     yield "  throttled", lambda judged: _throttled(judged.result)
+    yield "  unpaired", lambda judged: judged.result.apart.text if judged.result.apart else MISSING
     yield "end to end", lambda judged: _end_to_end(judged.result)
     yield "data a step", lambda judged: _step_ms(judged.result.data.step_ms if judged.result.data else None)
     yield "eager step", lambda judged: _step_ms(judged.result.eager_ms)

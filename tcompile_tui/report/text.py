@@ -84,7 +84,7 @@ def _mode_lines(judged: JudgedMode, width: int, at: str) -> Iterator[str]:
 def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
     eager = milliseconds(result.eager_ms * 1e6 if result.eager_ms is not None else None)
     compiled = milliseconds(result.compiled_ms * 1e6 if result.compiled_ms is not None else None)
-    pairs = f", {plural(result.speedup.pairs, 'pair')}" if result.speedup is not None else ""
+    pairs = f", {compared_text(result)}" if result.speedup is not None else ""
     yield "speedup", f"{speedup_text(result)}: {eager} eager, {compiled} compiled{pairs}"
     if result.data is not None and result.speedup is not None:
         yield "end to end", f"{speedup_text(result.end_to_end)} with {data_text(result.data)}"
@@ -118,6 +118,13 @@ def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
     yield "outputs", agreement + detail
     eager_peak, compiled_peak = size(result.eager_peak_memory_bytes), size(result.peak_memory_bytes)
     yield "memory", f"{eager_peak} eager, {compiled_peak} compiled, at the peak"
+
+
+def compared_text(result: ModeResult) -> str:
+    """What the speedup rests on."""
+    if result.apart is not None:
+        return result.apart.text
+    return plural(result.speedup.pairs, "pair") if result.speedup is not None else MISSING
 
 
 def _device_text(times: DeviceTimes) -> str:

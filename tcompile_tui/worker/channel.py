@@ -15,6 +15,7 @@ from ..core.shape_spec import ShapeHandling, sequence_from_json
 from ..core.spec import (
     EVERY_LOOP,
     Argument,
+    Arm,
     Dim,
     InputSpec,
     Job,
@@ -159,6 +160,7 @@ def job_from_json(body: dict[str, Any]) -> Job:
             "spec": run_spec,
             "argv": tuple(body["argv"]),
             "handling": ShapeHandling(body["handling"]) if body["handling"] else None,
+            "arm": Arm(body["arm"]) if body["arm"] else None,
         }
     )
 

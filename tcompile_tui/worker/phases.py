@@ -21,7 +21,7 @@ from .inputs import Batch
 from .inspecting import inspect_model
 from .loader_timing import time_loader
 from .loading import import_user_file, seed_everything
-from .loop import STEP_SEED, Loop, run_latencies, run_pairs, run_prefills
+from .loop import STEP_SEED, Loop, run_alone, run_latencies, run_pairs, run_prefills
 from .profiling import profile_steps
 from .regions import compile_as
 from .replaying import open_sequence, replay
@@ -68,6 +68,7 @@ def run_phase(job: Job, channel: Channel, stage: Stage, imports: Imports) -> Non
         Phase.LOADER: _run_loader,
         Phase.COLD: _run_cold,
         Phase.WARM: _run_warm,
+        Phase.APART: _run_apart,
         Phase.SHAPES: _run_shapes,
         Phase.FULLGRAPH: _run_fullgraph,
         Phase.EXPLAIN: _run_explain,
@@ -162,6 +163,20 @@ def _run_warm(bench: Bench) -> Sequence[Loop]:
     if bench.job.measure_energy:
         run_for_energy(bench, (eager, compiled))
     return compiled, eager
+
+
+def _run_apart(bench: Bench) -> Sequence[Loop]:
+    """One of the arms on the mode's caches, where memory has no room for both."""
+    model, batches = prepare(bench)
+    if bench.job.arm is Arm.COMPILED:
+        called, optimizer = _compile(bench, model)
+        loop = _first_loop(bench, Arm.COMPILED, called, batches, optimizer)
+    else:
+        loop = _first_loop(bench, Arm.EAGER, model, batches, _optimizer(bench, model))
+    loop.warm_up()
+    loop.run_further_calls()
+    run_alone(bench, loop)
+    return ()
 
 
 def _run_shapes(bench: Bench) -> Sequence[Loop]:
