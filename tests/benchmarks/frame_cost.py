@@ -50,7 +50,7 @@ class GrowingFeed:
 
     def __init__(self, steps: int, folder: Path) -> None:
         self.folder = RunFolder(folder)
-        self._past = list(_past(steps))
+        self._past = list(history(steps))
         self._steps, self._looks = steps, 0
 
     def poll(self) -> list[Event]:
@@ -70,7 +70,8 @@ class GrowingFeed:
         pass
 
 
-def _past(steps: int) -> Iterator[Event]:
+def history(steps: int) -> Iterator[Event]:
+    """A run with so many steps of each arm behind it, in the middle of its comparison."""
     spec = RunSpec(parse_target("net.py"), device="cuda")
     yield ev.RunStarted(run_id="r", spec=spec, python="", torch_version="2.13.0", device="cuda", device_name="H200")
     for event in eager_process(5.0):
@@ -88,6 +89,11 @@ def _beat(look: int, steps: int) -> Iterator[Event]:
     for arm, level_ms in ((Arm.EAGER, 5.0), (Arm.COMPILED, 3.0)):
         times = [level_ms * (1 + 0.2 * ((index * look) % 11) / 11) for index in range(_NEW_STEPS)]
         yield ev.stamp(block(arm, ev.BlockRole.PAIR, steps + look * _NEW_STEPS, times, pair=look), t_s, 2)
+    yield from samples(t_s, look)
+
+
+def samples(t_s: float, look: int) -> Iterator[Event]:
+    """Of the GPU and the host, with figures that move."""
     yield ev.GpuSample(
         t_s=t_s, utilisation_percent=50.0 + look % 40, memory_used_bytes=20 << 30, memory_total_bytes=140 << 30,
         sm_clock_mhz=1900.0 + look % 80, power_w=400.0 + look % 200, power_limit_w=700.0, temperature_c=50.0,

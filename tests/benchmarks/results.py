@@ -58,7 +58,7 @@ BENCHMARKS = (
     Benchmark("against_script", "Sign and size on real models, beside the usual script", devices=("cuda",)),
     Benchmark("script_agreement", "The reproduction script beside the report", ("--device", _DEVICE), _BOTH),
     Benchmark("by_hand", "Time to a verdict against the same facts by hand", devices=_BOTH),
-    Benchmark("ui_beside", "The screens beside a run", devices=_BOTH),
+    Benchmark("ui_beside", "The screens beside a run", ("--device", _DEVICE), _BOTH),
     Benchmark("startup", "First paint"),
     Benchmark("frame_cost", "A frame of the Run screen"),
     Benchmark("timing_plot", "A frame of the timing plot alone"),

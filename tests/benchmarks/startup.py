@@ -1,10 +1,10 @@
 """First paint: from exec to the frame that shows Setup's title, beside an empty Textual app, in turn.
 
-    python -m tests.benchmarks.startup [--rounds N] [--beside WORD=COMMAND ...]
+    python -m tests.benchmarks.startup [--rounds N] [--beside WORD COMMAND ...]
 
 What counts is the paired ratio (at most 1.3): the median of what each round's time is to the empty app's in the same
 round. The absolute figure depends on how busy the machine is. `--beside` times other programs too, until they have
-written WORD: `--beside 'Processes=/other/venv/bin/nvitop'`. Besides: what `--help` takes, beside an empty interpreter.
+written WORD: `--beside Processes /other/venv/bin/nvitop`. Besides: what `--help` takes, beside an empty interpreter.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def help_s(command: list[str]) -> float:
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--rounds", type=int, default=20)
-    options.add_argument("--beside", action="append", default=[], metavar="WORD=COMMAND")
+    options.add_argument("--beside", action="append", nargs=2, default=[], metavar=("WORD", "COMMAND"))
     asked = options.parse_args()
     rounds = asked.rounds
     samples = Path(__file__).parents[2] / "sample_models"
@@ -84,7 +84,7 @@ def main() -> None:
             "tcompile-tui": (_TITLE, [sys.executable, "-m", "tcompile_tui"]),
             "tcompile-tui convnet.py": (_TITLE, [sys.executable, "-m", "tcompile_tui", "convnet.py"]),
         }
-        for word, _, command in (text.partition("=") for text in asked.beside):
+        for word, command in asked.beside:
             commands[Path(shlex.split(command)[0]).name] = (word.encode(), shlex.split(command))
         seconds: dict[str, list[float]] = {label: [] for label in commands}
         for _ in range(rounds):

@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -34,6 +34,7 @@ from tcompile_tui.core.spec import Arm
 from tcompile_tui.host.event_log import EventLog
 from tcompile_tui.host.run_folder import ProcessId
 from tests.benchmarks.frame_cost import history, samples
+from tests.benchmarks.record import Figure, Record, parser, publish, record
 from tests.core.streams import block
 from tests.ui.recorded import write_run
 
@@ -221,28 +222,40 @@ def show(run_folder: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--seconds", type=float, default=180)
-    parser.add_argument("--threads", type=int, help="torch's CPU threads: leave a core to the application")
-    parser.add_argument("--control", action="store_true", help="hold the application all the time")
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--terminal", help=argparse.SUPPRESS)
-    parser.add_argument("--app", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--device", default="cuda")
+    options.add_argument("--seconds", type=float, default=180)
+    options.add_argument("--threads", type=int, help="torch's CPU threads: leave a core to the application")
+    options.add_argument("--control", action="store_true", help="hold the application all the time")
+    options.add_argument("--terminal", help=argparse.SUPPRESS)
+    options.add_argument("--app", help=argparse.SUPPRESS)
+    asked = options.parse_args()
     if asked.terminal or asked.app:
         return serve_terminal(asked.terminal) if asked.terminal else show(asked.app)
     if asked.threads:
         os.environ["OMP_NUM_THREADS"] = str(asked.threads)
     found = measure(asked.device, asked.seconds, asked.control)
-    what = "held all the time" if asked.control else "following"
-    print(f"{found.device}, steps of {found.step_ms:.3f} ms, {found.quadruples} times on off off on, the app {what}")
-    added, lo, hi = (f"{100 * value:+.2f}" for value in (found.added, found.lo, found.hi))
-    print(f"the app adds {added} % ({lo} to {hi}); bar {100 * BAR:.1f} %")
-    print(f"it used {100 * found.app_cpu_share:.1f} % of one core while it was on")
-    if asked.json:
-        asked.json.write_text(json.dumps(asdict(found), indent=1))
+    publish(as_record(found, asked.control), asked.json)
     return None
+
+
+def as_record(found: Found, control: bool) -> Record:
+    """An interval that is wider than the bar tells nothing of it."""
+    added, lo, hi = (f"{100 * value:+.2f}" for value in (found.added, found.lo, found.hi))
+    told = not control and (found.hi < BAR or found.lo > BAR)
+    untold = "" if told or control else ", not to be told"
+    what = "held all the time (control)" if control else "following"
+    figures = [
+        Figure(
+            f"what the application adds to a step of {found.step_ms:.1f} ms, {what}",
+            f"{added} % ({lo} to {hi}){untold}",
+            "" if control else f"< {100 * BAR:.1f} %",
+            found.hi < BAR if told else None,
+        ),
+        Figure("CPU of the application meanwhile", f"{100 * found.app_cpu_share:.1f} % of one core"),
+    ]
+    notes = (f"{found.quadruples} times on off off on.",)
+    return record("ui_beside_control" if control else "ui_beside", figures, notes=notes, device=found.device)
 
 
 if __name__ == "__main__":
