@@ -22,7 +22,7 @@ from tcompile_tui.core.events import encode_event
 from tcompile_tui.core.spec import Arm
 from tcompile_tui.ui.screens.runs import RunsScreen
 from tcompile_tui.ui.screens.verdict import VerdictScreen
-from tests.benchmarks.record import Figure, parser, publish, record, table
+from tests.benchmarks.record import Figure, parser, publish, record, table, timed
 from tests.ui.recorded import CONVNET, recorded_run
 from tests.ui.screen_app import ScreenApp
 
@@ -93,7 +93,7 @@ def main() -> None:
     seconds, cpu, held = zip(*rounds)
     opened_s = median(seconds)
     figures = [
-        Figure(
+        timed(
             f"opening a run of {asked.megabytes} MB",
             f"{opened_s:.2f} s",
             f"<= {_OPEN_BAR_S} s",

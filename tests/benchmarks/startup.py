@@ -23,7 +23,7 @@ from pathlib import Path
 from select import select
 from statistics import median
 
-from tests.benchmarks.record import Figure, parser, publish, record, table
+from tests.benchmarks.record import Figure, parser, publish, record, table, timed
 
 _EMPTY = """from textual.app import App
 from textual.widgets import Static
@@ -111,9 +111,9 @@ def main() -> None:
 
 
 def _absolute(name: str, seconds: list[float], bar_s: float) -> Figure:
-    """By the best, since the bar is that of an idle host."""
+    """By the best, which other work delays least."""
     found = f"{1e3 * min(seconds):.0f} ms (best), {1e3 * median(seconds):.0f} ms (median)"
-    return Figure(name, found, f"<= {1e3 * bar_s:.0f} ms, idle host", min(seconds) <= bar_s)
+    return timed(name, found, f"<= {1e3 * bar_s:.0f} ms", min(seconds) <= bar_s)
 
 
 if __name__ == "__main__":
