@@ -129,7 +129,8 @@ def page(records: Sequence[Record]) -> str:
         ),
         "Earlier runs and longer tables: [timed blocks on an H200](RESULTS_FIDELITY.md), [the usual script on an"
         " H200](RESULTS_AGAINST_SCRIPT.md),\n[statistics, with how they were tuned](RESULTS_STATISTICS.md),"
-        " [architectures](zoo.md), [cases](../full/table.md), [hazards](../host/hazards/README.md).",
+        " [architectures](zoo.md), [at real sizes](zoo_real.md), [wrong outputs](RESULTS_DEFECTS.md),"
+        "\n[cases](../full/table.md), [hazards](../host/hazards/README.md).",
         *(part for record in records for part in _details(record)),
     ]
     return "\n\n".join(parts) + "\n"
