@@ -201,7 +201,6 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
         self._show_command()
         if self._complaint:
             fields.refuse(self._complaint)
-            self._say("correct what is marked with !")
             self._complaint = ""
         if self._wanted is not None:
             self._wanted()

@@ -80,6 +80,7 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         self._task_of_file = Task.INFER
         self._facts = TargetFacts("")
         self._insists = False
+        self._refused: tuple[FormValues, str] | None = None
         self._ascii_only = ascii_only
         self._wanted_device = "auto"
         self._announced = target.strip()
@@ -224,6 +225,8 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         checked = self.checked
         missing = {**checked.missing, **{key: _NOT_TAKEN for key in checked.missing if key in self._inputs.offered}}
         reasons = {**(missing if self._insists else {}), **checked.errors}
+        if self._refused is not None and self._refused[0] == self._essence:
+            reasons.setdefault(TARGET, self._refused[1])
         self._sizes.set_class(checked.takes_sizes, "-shown")
         fields = [self._target, self._arguments, *self._inputs.fields, self._sizes, self._batch, self._step, self._plan]
         for field in fields:
@@ -234,9 +237,15 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
             (first.line if first else self._modes).focus()
 
     def refuse(self, reason: str) -> None:
-        """Show why the run did not start."""
-        self._target.complain(reason)
+        """Show why the run came to nothing, for as long as the form holds what it did."""
+        self._refused = self._essence, reason
+        self.complain()
         self._target.scroll_visible(animate=False)
+
+    @property
+    def _essence(self) -> FormValues:
+        """What a person wrote and chose; a device may still be found and chosen by itself."""
+        return replace(self.values, device="")
 
     def _show_models(self, facts: TargetFacts) -> None:
         candidates = [*facts.candidates]
