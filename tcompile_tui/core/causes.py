@@ -8,6 +8,7 @@ from tcompile_tui.core import (
     accuracy_causes,
     compiler_causes,
     decode_causes,
+    epoch_causes,
     fullgraph_causes,
     measurement_causes,
     no_gain_causes,
@@ -25,7 +26,7 @@ def find_causes(state: RunState, results: Sequence[ModeResult]) -> tuple[Finding
     rules = (
         *accuracy_causes.RULES, *no_gain_causes.RULES, *compiler_causes.RULES, *shape_verdict.RULES,
         *measurement_causes.RULES, *region_causes.RULES, *fullgraph_causes.RULES, *decode_causes.RULES,
-        *serve_causes.RULES,
+        *epoch_causes.RULES, *serve_causes.RULES,
     )  # fmt: skip
     found = {
         (finding.id, finding.title, finding.evidence, finding.file, finding.line): finding
