@@ -14,9 +14,11 @@ import click
 import tcompile_tui
 from tcompile_tui.cli_arms import arm_options, read_modes
 from tcompile_tui.cli_caches import MODES, caches
+from tcompile_tui.cli_data import data_options, with_data
 from tcompile_tui.cli_doctor import doctor
 from tcompile_tui.cli_gate import gate_of, gate_options, tell_gate, write_junit
 from tcompile_tui.cli_inspect import inspect
+from tcompile_tui.cli_live import LiveFiles, live_options
 from tcompile_tui.cli_recorded import compare, decide, report
 from tcompile_tui.cli_shapes import shape_options, with_shapes
 from tcompile_tui.cli_shared import assignments, fail, recorded_run
@@ -74,7 +76,7 @@ def replay(run_folder: str, speed: float) -> None:
     open_app(feed=ReplayFeed(recorded_run(run_folder), speed=speed))
 
 
-@main.command()
+@main.command(short_help="Watch a real run that was recorded on an H200.")
 @click.option(
     "--speed", type=click.FloatRange(min=0.1), default=4.0, show_default=True, help="Times as fast as it was."
 )
@@ -126,6 +128,7 @@ def _run_options(function: Any) -> Any:
 @_run_options
 @arm_options
 @shape_options
+@data_options
 @click.option(
     "--python",
     metavar="EXE",
@@ -147,6 +150,7 @@ def _run_options(function: Any) -> Any:
 )
 @click.option("--name", help="Name for the run folder. Default: the model's.")
 @click.option("--json", "json_path", metavar="FILE|-", help="Write the verdict as JSON to a file, or to stdout.")
+@live_options
 @gate_options
 @click.option("--keep-caches", is_flag=True, help="Keep the compile caches of this run.")
 @click.option(
@@ -186,10 +190,11 @@ def run(target: str, argv: tuple[str, ...], **options: Any) -> None:
         fail(str(error), 2)
     except InterpreterError as error:
         fail(config.complaint("python", str(error)) if from_config else str(error), 2 if options["python"] else 4)
-    _execute(prepared, options["json_path"], options["junit_path"])
+    live = LiveFiles(options["metrics_textfile"], options["csv_path"])
+    _execute(prepared, options["json_path"], options["junit_path"], live)
 
 
-def _execute(prepared: Any, json_path: str | None, junit_path: Path | None) -> None:
+def _execute(prepared: Any, json_path: str | None, junit_path: Path | None, live: LiveFiles) -> None:
     from tcompile_tui.host.stopping import StopRequest
     from tcompile_tui.host.supervisor import execute
     from tcompile_tui.report.progress import ProgressLine
@@ -200,6 +205,7 @@ def _execute(prepared: Any, json_path: str | None, junit_path: Path | None) -> N
     def on_change(state: Any) -> None:
         progress.silent = progress.silent or stop.terminal_gone
         progress.update(state)
+        live.update(state)
 
     with stop.listening():
         try:
@@ -207,6 +213,7 @@ def _execute(prepared: Any, json_path: str | None, junit_path: Path | None) -> N
         except OSError as error:
             fail(f"cannot write the run: {error}; choose another folder with --runs-dir", 6)
         progress.close()
+        live.finish(finished, silent=progress.silent)
         _report(finished, json_path, silent=progress.silent)
         if junit_path is not None:
             name, seconds = finished.folder.path.name, finished.state.now_s
@@ -313,7 +320,7 @@ def _spec(target: str, options: dict[str, Any]) -> RunSpec:
         arguments=parse_arguments(options["arguments"]),
         step=check_step(_step(options), infers=task not in (None, Task.TRAIN), amp=options["amp"]),
     )
-    spec = with_task(with_shapes(spec, options))
+    spec = with_task(with_data(with_shapes(spec, options), options))
     check_inputs(spec)
     return spec
 

@@ -46,7 +46,7 @@ def _place_options(function: Callable[..., None]) -> Callable[..., None]:
     return click.option("--runs-dir", type=click.Path(file_okay=False, path_type=Path), hidden=True)(function)
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, short_help="List, clear, export and import compile caches.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.option("--dir", "folders", multiple=True, type=click.Path(path_type=Path), help="Look at this folder, too.")
 @click.option(

@@ -16,7 +16,7 @@ _NAME_WIDTH = 13
 _CANNOT_COMPILE = 4
 
 
-@click.command()
+@click.command(short_help="Say whether torch.compile can work here, with the fix.")
 @click.option("--python", metavar="EXE", help="Interpreter that has torch. Default: the one that a run would take.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def doctor(python: str | None, as_json: bool) -> None:

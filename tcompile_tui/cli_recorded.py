@@ -13,7 +13,7 @@ from tcompile_tui.cli_shared import fail, recorded_run
 FORMATS = ("text", "markdown", "html", "json", "script", "csv", "prometheus")
 
 
-@click.command()
+@click.command(short_help="Decide a recorded run again, and hold it to a gate.")
 @click.argument("run_folder", metavar="RUN")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @gate_options
@@ -40,7 +40,7 @@ def decide(run_folder: str, as_json: bool, **options: Any) -> None:
     raise SystemExit(int(gated_exit_code(run.verdict, checks)))
 
 
-@click.command()
+@click.command(short_help="Compare recorded runs with the first of them.")
 @click.argument("run_folders", metavar="RUN RUN...", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="As JSON: a list, one comparison for each run after the first.")
 @click.option("--gate", is_flag=True, help="Exit status 10 if a run is a regression against the first, or cannot be compared with it.")  # fmt: skip
@@ -81,7 +81,11 @@ def compare(run_folders: tuple[str, ...], as_json: bool, gate: bool) -> None:
     help="markdown: for an issue or a pull request. html: one file with figures. script: plain PyTorch that measures the best mode again. csv: every step's time. prometheus: for node_exporter's textfile collector.",
 )
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Default: stdout."
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write to this file. Default: stdout.",
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of --format json.")
 def report(run_folder: str | None, format_name: str, output: Path | None, schema: bool) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tcompile_tui.core import (
     accuracy_causes,
     compiler_causes,
+    data_causes,
     decode_causes,
     epoch_causes,
     fullgraph_causes,
@@ -24,7 +25,7 @@ from tcompile_tui.core.state import RunState
 def find_causes(state: RunState, results: Sequence[ModeResult]) -> tuple[Finding, ...]:
     """All findings of a run, worst first, each cause once."""
     rules = (
-        *accuracy_causes.RULES, *no_gain_causes.RULES, *compiler_causes.RULES, *shape_verdict.RULES,
+        *accuracy_causes.RULES, *data_causes.RULES, *no_gain_causes.RULES, *compiler_causes.RULES, *shape_verdict.RULES,
         *measurement_causes.RULES, *region_causes.RULES, *fullgraph_causes.RULES, *decode_causes.RULES,
         *epoch_causes.RULES, *serve_causes.RULES,
     )  # fmt: skip

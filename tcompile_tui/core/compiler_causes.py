@@ -23,6 +23,9 @@ _DIED = (
 )
 _GUARDS_MATTER = 0.05
 _HOST_BOUND_SHARE = 0.9
+# In Dynamo's reasons: breaks that the user's code asks for, and those at a value that leaves the device.
+_ASKED_FOR = ("torch.compiler.disable", "torch._dynamo.disable", "torch._dynamo.graph_break")
+_READS_A_VALUE = ("Tensor.item()", "Data-dependent branching", "Data dependent operator")
 
 
 def _logs(state: RunState) -> Iterator[CompileLog]:
@@ -87,19 +90,27 @@ def _dropped_frames(state: RunState, results: Sequence[ModeResult]) -> Iterator[
 
 
 def _graph_breaks(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    on_gpu = state.run is not None and state.run.device != "cpu"
     for log in _logs(state):
         for site in log.break_sites.values():
-            yield _describe_break(site)
+            yield _describe_break(site, on_gpu)
 
 
-def _describe_break(site: BreakSite) -> Finding:
+def _describe_break(site: BreakSite, on_gpu: bool) -> Finding:
     first = site.first
+    reason = first.reason.strip().partition("\n")[0] or "no reason given"
+    intended = any(words in reason for words in _ASKED_FOR)
+    evidence = first.source or first.explanation or ""
+    if on_gpu and any(words in reason for words in _READS_A_VALUE):
+        evidence += ("; " if evidence else "") + "the value is read in every step, and the CPU waits for the GPU there"
     return Finding(
         "graph-break",
-        Severity.ADVICE,
-        f"graph break: {first.reason.strip().partition(chr(10))[0] or 'no reason given'}",
-        evidence=first.source or first.explanation or "",
-        advice=first.hints[0] if first.hints else "",
+        Severity.NOTE if intended else Severity.ADVICE,
+        f"graph break that your code asks for: {reason}" if intended else f"graph break: {reason}",
+        evidence=evidence,
+        advice="it is no fault; without it the code on both sides could be fused"
+        if intended
+        else (first.hints[0] if first.hints else ""),
         file=first.file,
         line=first.line,
         link=first.url,
@@ -292,7 +303,8 @@ def _guards(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]
             yield Finding(
                 "guards-cost",
                 Severity.ADVICE,
-                f"{result.mode.value}: guard checks take {percent(share)} of every step",
+                # A profile that was disturbed may show more than the step.
+                f"{result.mode.value}: guard checks take {percent(min(share, 1.0))} of every step",
                 evidence=f"{result.proof.guard_us:.0f} us in {checks}, with the profiler's own share",
                 advice="fewer graph breaks make fewer frames to check; larger steps make the check matter less",
             )

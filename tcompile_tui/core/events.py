@@ -18,6 +18,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from json import JSONEncoder
 from typing import ClassVar
 
+from .batch_events import LoaderTimed as LoaderTimed
 from .compile_options import CompiledBlocks as CompiledBlocks
 from .compiler_events import (
     ArtifactCount as ArtifactCount,
@@ -80,6 +81,7 @@ class BlockRole(str, enum.Enum):
     SETTLE = "settle"  # before pairs: bring an arm up, not compared
     PAIR = "pair"  # one half of an eager/compiled pair
     LATENCY = "latency"  # each step waited for before the next one is issued
+    APART = "apart"  # of an arm that has its process for itself, compared with those of other processes
     REPLAY = "replay"  # batches of a sequence of shapes
 
 
@@ -420,6 +422,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,
     Explained, FullgraphProbed, PrefillsTimed, ArtifactsMoved, ModelInspected, InputsInspected, ReplayStarted,
+    LoaderTimed,
 )  # fmt: skip
 
 

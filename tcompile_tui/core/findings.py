@@ -22,6 +22,9 @@ class Severity(str, enum.Enum):
     NOTE = "note"
 
 
+MEMORY_DOWN = "memory-down"
+
+
 @dataclass(frozen=True)
 class Finding:
     """One cause. `id` is stable and names the kind; `file` and `line` are the user's own code.
@@ -45,4 +48,6 @@ def speedup_text(result: ModeResult) -> str:
     """`1.71x (1.69x to 1.73x)`."""
     if result.speedup is None:
         return ratio(None)
+    if result.speedup.lo == result.speedup.hi:  # both arms wait for the same data
+        return ratio(result.speedup.value)
     return f"{ratio(result.speedup.value)} ({ratio(result.speedup.lo)} to {ratio(result.speedup.hi)})"

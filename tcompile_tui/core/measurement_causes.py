@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from tcompile_tui.core import events as ev
-from tcompile_tui.core.findings import Finding, Rule, Severity
+from tcompile_tui.core.apart import ran_out_side_by_side
+from tcompile_tui.core.findings import MEMORY_DOWN, Finding, Rule, Severity
 from tcompile_tui.core.input_spec import InputSpec, TensorSpec, read_input, tensors_in
 from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.spec import Phase, Preset, SpecError
@@ -17,7 +18,7 @@ from tcompile_tui.core.throttling import is_throttled
 from tcompile_tui.core.units import percent, plural, ratio, size
 
 _MIN_BIG_GPU_SMS = 68  # torch._inductor.utils.is_big_gpu
-_MEMORY_UP = 1.10
+_MEMORY_UP, _MEMORY_DOWN = 1.10, 0.90
 _BUSY_OTHER_PERCENT = 2.0
 _HOST_MOVED = 1.15
 _TOLD_AGAIN = ("another-run", "compile-workers-hang", "caches-damaged", "record-incomplete")
@@ -25,6 +26,7 @@ _TOLD_AGAIN = ("another-run", "compile-workers-hang", "caches-damaged", "record-
 
 def _memory(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     on_gpu = any(p.memory and any(m.steady_reserved_bytes for m in p.memory.values()) for p in state.processes.values())
+    training = any(process.model is not None and process.model.training for process in state.processes.values())
     for result in results:
         compiled, eager = result.peak_memory_bytes, result.eager_peak_memory_bytes
         if on_gpu and compiled and eager and compiled > _MEMORY_UP * eager:
@@ -34,6 +36,34 @@ def _memory(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]
                 f"{result.mode.value} needs {size(compiled - eager)} more GPU memory at its peak",
                 evidence=f"{size(eager)} eager, {size(compiled)} compiled",
             )
+        if on_gpu and training and compiled and eager and compiled <= _MEMORY_DOWN * eager:
+            yield Finding(
+                MEMORY_DOWN,
+                Severity.ADVICE,
+                f"{result.mode.value} needs {percent(1 - compiled / eager)} less GPU memory at its peak: its gain at"
+                " the same batch leaves out that a larger one fits",
+                evidence=f"{size(eager)} eager, {size(compiled)} compiled",
+                advice="measure each arm at its largest batch: --fit-batch",
+                mode=result.mode,
+            )
+
+
+def _side_by_side(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    """No fault of the model's, nor of what it was compiled to."""
+    for result in results:
+        if not ran_out_side_by_side(state, result.mode):
+            continue
+        failure = next(p.failure for p in state.processes_of(Phase.WARM, result.mode) if p.failure is not None)
+        compared = result.apart.text if result.apart is not None else "they could not be compared apart either"
+        yield Finding(
+            "no-room-side-by-side",
+            Severity.NOTE,
+            f"{result.mode.value}: eager and compiled do not fit into memory together, which only this comparison asks"
+            f" for: {compared}",
+            evidence=f"memory ran out in: {failure.stage}",
+            advice="a smaller batch leaves room for pairs, whose interval is narrower",
+            mode=result.mode,
+        )
 
 
 def _noise(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
@@ -51,7 +81,12 @@ def _noise(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
             yield Finding(
                 "noise-limited",
                 Severity.NOTE,
-                f"{result.mode.value}: step times never settled; the comparison rests on neighbouring blocks alone",
+                f"{result.mode.value}: step times never settled; the comparison rests on "
+                + (
+                    "the levels of different processes, which is not safe"
+                    if result.apart
+                    else "neighbouring blocks alone"
+                ),
             )
         if result.ratio_drifted:
             yield Finding(
@@ -245,6 +280,6 @@ def _noticed(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding
 
 
 RULES: tuple[Rule, ...] = (
-    _suspended, _noticed, _memory, _noise, _host_speed, _gpu, _settings,
+    _suspended, _noticed, _memory, _side_by_side, _noise, _host_speed, _gpu, _settings,
     _shared_settings, _inputs, _partly_compiled, _left_behind,
 )  # fmt: skip

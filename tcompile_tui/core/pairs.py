@@ -17,7 +17,6 @@ from statistics import NormalDist, fmean, median, stdev
 DISCARDED_AFTER_SWITCH = 2
 # Looking only here keeps the chance of stopping on luck small; the interval is calibrated for these looks.
 LOOKS = (20, 28, 40, 56, 80, 112, 160, 200)
-MAX_PAIRS = LOOKS[-1]
 MIN_PAIRS_FOR_INTERVAL = 5
 EQUIVALENCE = 0.02
 _TRIM = 0.10
@@ -55,6 +54,15 @@ class Pair:
     def log_ratio(self) -> float:
         """ln(eager / compiled): above 0 the compiled arm is faster."""
         return math.log(self.eager_ns / self.compiled_ns)
+
+
+@dataclass(frozen=True)
+class BlockLevel:
+    """One block of one arm: median and mean of a step in ns. `span_s` is when it ran, in seconds of the run."""
+
+    step_ns: float
+    mean_ns: float
+    span_s: tuple[float, float] = (0.0, 0.0)
 
 
 def make_pair(

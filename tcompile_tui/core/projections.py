@@ -33,7 +33,7 @@ def total_time(result: ModeResult, steps: float, starts: Starts = ONE_COLD_START
 
     The errors of cost and gain are independent, so that of the sum is sqrt(sd(C)^2 + (N sd(gain))^2).
     """
-    cost = planned_cost(result, starts)
+    cost, result = planned_cost(result, starts), result.end_to_end
     if cost is None or result.gain is None or result.eager_mean_ms is None:
         return None
     eager_s = steps * result.eager_mean_ms / 1e3

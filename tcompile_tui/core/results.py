@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Accuracy, Agreement, judge
+from tcompile_tui.core.apart import ApartComparison, apart_of, compiled_apart, ran_out
 from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, start_cost
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.course import Course, course_of
 from tcompile_tui.core.decode_results import DecodeSpeed, decode_speed
 from tcompile_tui.core.early_answer import planned_run
+from tcompile_tui.core.end_to_end import DataTime, data_time, gain_with_data, speedup_with_data
 from tcompile_tui.core.energy import StepEnergy, step_energy
 from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.headroom import DeviceTimes, Headroom, device_times, headroom
@@ -91,7 +93,9 @@ class HostDependence:
 @dataclass(frozen=True)
 class ModeResult:
     """One mode's facts; None where the run did not get that far. Figures of the comparison are those of the average
-    warm process: `speedup` and `gain` hold what differs between processes, step times are means over processes."""
+    warm process: `speedup` and `gain` hold what differs between processes, step times are means over processes.
+    Where both arms did not fit side by side they are those of `apart`. All of these are of a step alone; with `data`,
+    what a start is worth is that of `end_to_end`."""
 
     mode: Mode
     status: ModeStatus
@@ -134,6 +138,34 @@ class ModeResult:
     device_times: DeviceTimes | None = None
     decode: DecodeSpeed | None = None
     serving: Serving | None = None
+    data: DataTime | None = None
+    apart: ApartComparison | None = None
+
+    @property
+    def end_to_end(self) -> ModeResult:
+        """The same with steps that wait for their data, which is what a run gains; itself where none is known. The
+        break-evens are of such steps already."""
+        if self.data is None or self.speedup is None or self.gain is None:
+            return self
+        if self.eager_ms is None or self.eager_mean_ms is None or self.compiled_mean_ms is None:
+            return self
+        data_ms = self.data.step_ms
+        return replace(
+            self,
+            speedup=speedup_with_data(self.speedup, self.eager_ms, data_ms),
+            gain=gain_with_data(self.gain, self.eager_mean_ms, data_ms),
+            eager_ms=max(self.eager_ms, data_ms),
+            compiled_ms=max(self.compiled_ms, data_ms) if self.compiled_ms is not None else None,
+            eager_mean_ms=max(self.eager_mean_ms, data_ms),
+            compiled_mean_ms=max(self.compiled_mean_ms, data_ms),
+        )
+
+    @property
+    def waits_for_data(self) -> bool:
+        """Does an arm have to wait for its data?"""
+        if self.data is None or self.eager_ms is None or self.compiled_ms is None:
+            return False
+        return self.data.step_ms > min(self.eager_ms, self.compiled_ms)
 
     @property
     def mostly_throttled(self) -> bool:
@@ -157,10 +189,12 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
     cold = next((process for process in colds if process.done), colds[-1] if colds else None)
     first_warm = warm[0] if warm else None
     eager = state.process_of(Phase.EAGER)
-    status, reason = _stopped_early(state, cold) or _status(cold, warm)
+    apart = apart_of(state, mode)
+    status, reason = _stopped_early(state, cold) or _status(cold, warm, apart)
     eager_arm = eager.arms.get(Arm.EAGER) if eager is not None else None
     cold_start = _start_cost([process for process in colds if process.done or process is cold], eager_arm)
-    warm_start = _start_cost(warm[:1], eager_arm)  # later ones find what the first one left
+    # Later ones find what the first one left.
+    warm_start = _start_cost(warm[:1], eager_arm) or _start_cost(compiled_apart(state, mode)[:1], eager_arm)
     between = between_processes([_intervals(state.processes_of(Phase.WARM, each)) for each in state.modes])
     speedup = mean_speedup(_intervals(warm), between, len(state.modes))
     eager_ms = _step_ms(warm, lambda pair: pair.eager_ns, median)
@@ -170,7 +204,7 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
     compile_log = cold.compile if cold is not None and cold.compile_stopped is None else None
     training = bool(cold and cold.model and cold.model.training)
     lost = [pair.lost_share > _MAX_LOST_SHARE for p in warm for pair in p.pairs if pair.lost_share is not None]
-    return ModeResult(
+    result = ModeResult(
         mode=mode,
         status=status,
         reason=reason,
@@ -182,8 +216,6 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         compiled_mean_ms=compiled_mean_ms,
         cold_start=cold_start,
         warm_start=warm_start,
-        break_even_cold=break_even(cold_start.extra, gain) if cold_start and gain else None,
-        break_even_warm=break_even(warm_start.extra, gain) if warm_start and gain else None,
         accuracy=_accuracy(warm, training),
         peak_memory_bytes=_peak_bytes(cold, Arm.COMPILED),
         eager_peak_memory_bytes=_peak_bytes(eager, Arm.EAGER),
@@ -212,6 +244,15 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
         cudagraph_recordings=compile_log.cudagraph_recordings if compile_log is not None else None,
         forward_compile_s=dict(compile_log.forward_s) if compile_log is not None else {},
         backward_compile_s=dict(compile_log.backward_s) if compile_log is not None else {},
+        data=data_time(state),
+    )
+    if apart is not None:
+        result = _with_blocks_apart(result, apart)
+    gain = result.end_to_end.gain
+    return replace(
+        result,
+        break_even_cold=break_even(cold_start.extra, gain) if cold_start and gain else None,
+        break_even_warm=break_even(warm_start.extra, gain) if warm_start and gain else None,
     )
 
 
@@ -243,6 +284,19 @@ def _first_step_s(arm: ArmSteps | None) -> float | None:
     return arm.first_step_ns / 1e9 if arm is not None and arm.first_step_ns is not None else None
 
 
+def _with_blocks_apart(result: ModeResult, apart: ApartComparison) -> ModeResult:
+    return replace(
+        result,
+        apart=apart,
+        speedup=apart.speedup,
+        gain=apart.gain,
+        eager_ms=apart.eager_ms,
+        compiled_ms=apart.compiled_ms,
+        eager_mean_ms=apart.eager_mean_ms,
+        compiled_mean_ms=apart.compiled_mean_ms,
+    )
+
+
 def _latencies(warm: Sequence[ProcessState]) -> dict[Arm, Latency]:
     """Of each arm, over all processes that measured them."""
     steps = {arm: [ns for process in warm for ns in process.latencies_ns.get(arm, ())] for arm in Arm}
@@ -272,25 +326,29 @@ def planned_cost(result: ModeResult, starts: Starts) -> Cost | None:
 
 def planned_break_even(result: ModeResult, starts: Starts) -> BreakEven | None:
     """After how many steps, counted over all the starts, these are paid for."""
-    cost = planned_cost(result, starts)
-    return break_even(cost, result.gain) if cost is not None and result.gain is not None else None
+    cost, gain = planned_cost(result, starts), result.end_to_end.gain
+    return break_even(cost, gain) if cost is not None and gain is not None else None
 
 
 def planned_gain(result: ModeResult, steps: float | None, starts: Starts = ONE_COLD_START) -> float | None:
     """The share of an eager run of `steps` steps that compiling saves, with the starts paid; negative if it costs
     time, None where it is not known."""
-    cost = planned_cost(result, starts)
+    cost, result = planned_cost(result, starts), result.end_to_end
     if not steps or result.gain is None or result.eager_mean_ms is None or cost is None:
         return None
     saved_s = steps * result.gain.mean_ns / 1e9 - cost.mean_s
     return saved_s / (steps * result.eager_mean_ms / 1e3)
 
 
-def _status(cold: ProcessState | None, warm: Sequence[ProcessState]) -> tuple[ModeStatus, str]:
+def _status(
+    cold: ProcessState | None, warm: Sequence[ProcessState], apart: ApartComparison | None
+) -> tuple[ModeStatus, str]:
     if cold is None:
         return ModeStatus.NOT_RUN, "the run ended before its turn"
     measured = bool(_intervals(warm))
     for process in (cold, *warm):
+        if process is not cold and cold.done and ran_out(process):
+            continue  # alone it fits
         if process.failure is not None:
             return ModeStatus.FAILED, failure_text(process.failure)
         if process.ended is not None and process.ended.outcome not in (ev.Outcome.OK, ev.Outcome.STOPPED):
@@ -302,8 +360,10 @@ def _status(cold: ProcessState | None, warm: Sequence[ProcessState]) -> tuple[Mo
             return status, f"{where}: {process.ended.detail or process.ended.outcome.value}"
     if cold.done and not cold.compiled_anything:
         return ModeStatus.RAN_EAGER, _why_eager(cold)
-    if measured:
+    if measured or apart is not None:
         return ModeStatus.MEASURED, ""
+    if any(ran_out(process) for process in warm):
+        return ModeStatus.NOT_FINISHED, "both arms do not fit into memory side by side, and were not compared apart"
     throttled = sum(process.throttled_pairs for process in warm)
     if throttled:
         left = sum(len(process.pairs) for process in warm)

@@ -17,15 +17,12 @@ class StepSeries:
         self._values = array("q")
         self._bucket_min = array("q")
         self._bucket_max = array("q")
-        self.sum_ns = 0
 
     def __len__(self) -> int:
         return len(self._values)
 
     def extend(self, values_ns: Iterable[int]) -> None:
-        before = len(self._values)
         self._values.extend(values_ns)
-        self.sum_ns += sum(self._values[before:])
         while (len(self._bucket_min) + 1) * _BUCKET <= len(self._values):
             start = len(self._bucket_min) * _BUCKET
             bucket = self._values[start : start + _BUCKET]

@@ -9,12 +9,13 @@ import enum
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 # What of these other modules read through this one is named twice.
 from .argument_spec import Argument as Argument, parse_arguments as parse_arguments
 from .compile_options import TORCH_MODES, CompileOptions, parse_arm as parse_arm
+from .data_spec import DataSpec
 from .input_spec import (
     DTYPE_ALIASES,
     DTYPES as DTYPES,
@@ -94,8 +95,10 @@ class Phase(str, enum.Enum):
     PREFLIGHT = "preflight"
     EAGER = "eager"
     REFERENCE = "reference"
+    LOADER = "loader"
     COLD = "cold"
     WARM = "warm"
+    APART = "apart"
     SHAPES = "shapes"
     FULLGRAPH = "fullgraph"
     EXPLAIN = "explain"
@@ -104,7 +107,7 @@ class Phase(str, enum.Enum):
     @property
     def compiles(self) -> bool:
         """Has the compiler a part in it?"""
-        return self not in (Phase.EAGER, Phase.REFERENCE, Phase.INSPECT)
+        return self not in (Phase.EAGER, Phase.REFERENCE, Phase.LOADER, Phase.INSPECT)
 
 
 class Arm(str, enum.Enum):
@@ -254,8 +257,8 @@ class Plan:
 class RunSpec:
     """Everything that decides what is measured. `task` None means: as the file says, else infer. `inputs_from` is a
     saved batch or `file.py:function`, `arguments` are those of the model's constructor. With `shapes`, `dims` has the
-    most frequent of them. `new_tokens` are those of a generation, for DECODE;
-    `slo_ms` is how long 99 of 100 requests may take, for SERVE."""
+    most frequent of them. `data` is how fast the batches of the real run come. `new_tokens` are those of a generation,
+    for DECODE; `slo_ms` is how long 99 of 100 requests may take, for SERVE."""
 
     target: Target
     inputs: tuple[InputSpec, ...] = ()
@@ -274,6 +277,12 @@ class RunSpec:
     shapes: ShapeSequence | None = None
     new_tokens: int = USUAL_NEW_TOKENS
     slo_ms: float | None = None
+    data: DataSpec | None = None
+
+    def under(self, folder: str) -> RunSpec:
+        """The same with the files of the user's functions named absolutely; `folder` is where relative ones are."""
+        data = self.data.under(folder) if self.data is not None else None
+        return replace(self, step=self.step.under(folder), data=data)
 
 
 _DEVICE = re.compile(r"auto|cpu|cuda|cuda:[0-9]+")
@@ -352,6 +361,7 @@ def command_line(spec: RunSpec) -> str:
         words += ["--planned-hours", _shortest(spec.plan.hours)]
     if spec.plan.starts != ONE_COLD_START:
         words += ["--starts", str(spec.plan.starts)]
+    words += spec.data.words if spec.data is not None else ()
     if spec.preset is not Preset.STANDARD:
         words += ["--preset", spec.preset.value]
     if spec.budget_s != spec.preset.budget_s:
@@ -375,7 +385,7 @@ class Job:
     are kept, None in a run without them. `artifacts_from` is a file of torch's portable caches to load before the
     compile, `artifacts_to` where to write them after it. `target_first`: the target changes variables that torch
     reads when it is imported, so it comes first. `measure_energy`: each arm also runs alone for some seconds.
-    `handling` is what a replay of shapes does about them.
+    `handling` is what a replay of shapes does about them, `arm` the one that runs apart from the other.
     """
 
     phase: Phase
@@ -399,6 +409,7 @@ class Job:
     artifacts_to: str | None = None
     measure_energy: bool = False
     handling: ShapeHandling | None = None
+    arm: Arm | None = None
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,32 @@ def mean_speedup(
     )
 
 
+def unpaired_speedup(
+    eager: Sequence[SpeedupInterval], compiled: Sequence[SpeedupInterval], compared_modes: int = 1
+) -> MeanSpeedup | None:
+    """The speedup where each process ran one arm: `value` of each is its step time. None without a process of each.
+
+    Difference of both arms' mean logarithms with Welch's degrees of freedom (Welch 1947), both with the spread between
+    processes that both show together. `pairs` is 0.
+    """
+    between = between_processes([eager, compiled])
+    slow, fast = mean_speedup(eager, between), mean_speedup(compiled, between)
+    if slow is None or fast is None:
+        return None
+    parts = [(slow.standard_error**2, float(slow.degrees)), (fast.standard_error**2, float(fast.degrees))]
+    return _mean_speedup(
+        math.log(slow.value / fast.value),
+        math.hypot(slow.standard_error, fast.standard_error),
+        _satterthwaite(parts),
+        compared_modes,
+        lag1=max(slow.lag1, fast.lag1),
+        pairs=0,
+        processes=min(len(eager), len(compiled)),
+        within_sd=math.hypot(slow.within_sd, fast.within_sd),
+        between_sd=between.sd,
+    )
+
+
 def if_known_from(speedup: MeanSpeedup, value: float, processes: int, compared_modes: int) -> MeanSpeedup:
     """`speedup` as it would be had that many processes, as noisy as its own, come to `value`."""
     return _mean_speedup(

@@ -9,12 +9,19 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
-from statistics import median
+from statistics import fmean, median
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.compile_log import CompileLog
 from tcompile_tui.core.energy import EnergyLog
-from tcompile_tui.core.pairs import DISCARDED_AFTER_SWITCH, Pair, SpeedupInterval, make_pair, paired_interval
+from tcompile_tui.core.pairs import (
+    DISCARDED_AFTER_SWITCH,
+    BlockLevel,
+    Pair,
+    SpeedupInterval,
+    make_pair,
+    paired_interval,
+)
 from tcompile_tui.core.replay import Replay
 from tcompile_tui.core.series import StepSeries
 from tcompile_tui.core.spec import Arm, Mode, Phase
@@ -30,7 +37,6 @@ class ArmSteps:
 
     series: StepSeries = field(default_factory=StepSeries)
     warmup_steps: int = 0
-    warmup_wall_ns: int = 0
     first_step_ns: int | None = None
     start_was_suspended: bool = False
     suspensions: int = 0
@@ -40,7 +46,6 @@ class ArmSteps:
     host_shares: list[float] = field(default_factory=list)
     steadiness: ev.Steadiness = ev.Steadiness.WARMING_UP
     steady_from: int | None = None
-    steady_bound: float | None = None
 
     @property
     def host_share(self) -> float | None:
@@ -81,8 +86,10 @@ class ProcessState:
     artifacts_saved: ev.ArtifactsMoved | None = None
     artifacts_loaded: ev.ArtifactsMoved | None = None
     replay: Replay | None = None
+    loader: ev.LoaderTimed | None = None
     compile: CompileLog = field(default_factory=CompileLog)
     pairs: list[Pair] = field(default_factory=list)
+    apart: dict[Arm, list[BlockLevel]] = field(default_factory=dict)
     pair_compiles: int = 0
     throttled_pairs: int = 0
     _half_pair: ev.Block | None = None
@@ -105,6 +112,8 @@ class ProcessState:
 
     def leave_out(self, throttled_s: tuple[float, float]) -> None:
         """Take away the pairs that ran in a span in which the GPU was throttled."""
+        for blocks in self.apart.values():
+            blocks[:] = [block for block in blocks if not overlap(block.span_s, throttled_s)]
         clean = [pair for pair in self.pairs if not overlap(pair.span_s, throttled_s)]
         if len(clean) < len(self.pairs):
             self.throttled_pairs += len(self.pairs) - len(clean)
@@ -230,11 +239,7 @@ class RunState:
         process = self.processes.get(event.of_process)
         if process is not None:
             arm = process.arm(event.arm)
-            arm.steadiness, arm.steady_from, arm.steady_bound = (
-                event.steadiness,
-                event.start_index,
-                event.bound,
-            )
+            arm.steadiness, arm.steady_from = event.steadiness, event.start_index
 
     @_apply.register
     def _compile_stopped(self, event: ev.CompileStopped) -> None:
@@ -296,6 +301,11 @@ class RunState:
             self.processes[event.process].replay = Replay(event)
 
     @_apply.register
+    def _loader(self, event: ev.LoaderTimed) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].loader = event
+
+    @_apply.register
     def _failed(self, event: ev.WorkerFailed) -> None:
         if event.process in self.processes:
             self.processes[event.process].failure = event
@@ -354,14 +364,24 @@ class RunState:
             arm.host_shares.append(min(1.0, sum(event.host_ns) / max(1, event.wall_ns)))
         if event.role is ev.BlockRole.WARMUP:
             arm.warmup_steps += event.steps
-            arm.warmup_wall_ns += event.wall_ns
         elif event.role is ev.BlockRole.SETTLE:
             at = (index - event.first_index for index in event.compiled_at)
             compiling = [steps[position] for position in at if 0 <= position < len(steps)]
             arm.later_compile_ns += sum(ns - min(steps) for ns in compiling)
+        elif event.role is ev.BlockRole.APART:
+            process.pair_compiles += len(event.compiled_at)
+            self._take_apart(process, event)
         elif event.role is ev.BlockRole.PAIR:
             process.pair_compiles += len(event.compiled_at)
             self._pair_up(process, event)
+
+    def _take_apart(self, process: ProcessState, event: ev.Block) -> None:
+        """As with pairs, only a block in which nothing else happened is compared."""
+        span_s = (_begin_s(event), event.t_s)
+        if not (event.compiled_at or event.suspended_at or self.throttling.touches(*span_s)):
+            steps = compared_steps(event)
+            level = BlockLevel(float(median(steps)), fmean(steps), span_s)
+            process.apart.setdefault(event.arm, []).append(level)
 
     def _pair_up(self, process: ProcessState, event: ev.Block) -> None:
         """Two blocks of one pair, in either order, make a pair. A pair in which the compiler worked, the process was

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Agreement
+from tcompile_tui.core.apart import UNPAIRED
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.causes import find_causes
 from tcompile_tui.core.compile_options import KeyValueCache
 from tcompile_tui.core.compile_text import compile_call, compile_lines
+from tcompile_tui.core.end_to_end import data_time
 from tcompile_tui.core.failure_words import failure_text
-from tcompile_tui.core.findings import Finding, Severity, speedup_text
+from tcompile_tui.core.findings import MEMORY_DOWN, Finding, Severity, speedup_text
 from tcompile_tui.core.pairs import EQUIVALENCE, meets_stop_rule
 from tcompile_tui.core.replay import Ratio
 from tcompile_tui.core.results import (
@@ -27,7 +29,7 @@ from tcompile_tui.core.shape_results import ShapeResults, shape_results
 from tcompile_tui.core.shape_verdict import shapes_headline, shapes_objection
 from tcompile_tui.core.spec import ASSUMED_PLAN_HOURS, ONE_COLD_START, Mode, Phase, Plan, Preset, RunSpec, Starts
 from tcompile_tui.core.state import ProcessState, RunState
-from tcompile_tui.core.units import count, duration, percent
+from tcompile_tui.core.units import count, duration, milliseconds, percent
 
 _SMALL_GAIN = 0.05
 _SAFE_MARGIN = 2.0
@@ -101,7 +103,7 @@ class Verdict:
         if self.shapes is not None:
             row = self.shapes.best_row
             return row.speedup if row is not None else None
-        found = self.best.result.speedup if self.best is not None else None
+        found = self.best.result.end_to_end.speedup if self.best is not None else None
         return Ratio(found.value, found.lo, found.hi) if found is not None else None
 
     def line_for(self, judged: JudgedMode) -> str:
@@ -160,7 +162,7 @@ def decide(state: RunState) -> Verdict:
         best = min(decided, key=_preference)
         assert best.decision is not None
         shapes = shape_results(state)
-        if shapes is not None and not _outputs_differ(best):
+        if shapes is not None and not _outputs_are_wrong(best.result):
             replayed = next((judged for judged in decided if judged.result.mode is shapes.mode), best)
             answer, headline = _decide_for_shapes(replayed, shapes)
             return verdict(answer, headline, ExitCode.DECIDED, shapes.mode)
@@ -168,9 +170,8 @@ def decide(state: RunState) -> Verdict:
     return verdict(*_undecided(state, results))
 
 
-def _outputs_differ(judged: JudgedMode) -> bool:
-    accuracy = judged.result.accuracy
-    return accuracy is not None and accuracy.agreement is Agreement.DIFFERENT
+def _outputs_are_wrong(result: ModeResult) -> bool:
+    return result.accuracy is not None and result.accuracy.agreement is Agreement.DIFFERENT
 
 
 def _decide_for_shapes(judged: JudgedMode, shapes: ShapeResults) -> tuple[Decision, str]:
@@ -193,8 +194,11 @@ def _planned_steps(state: RunState, spec: RunSpec | None, results: Sequence[Mode
     """From the eager time of one step: the mean beside the compiled arm, else the eager process's level."""
     if spec is None:
         return None
-    measured = [result.eager_mean_ms for result in results if result.eager_mean_ms is not None]
+    steps_ms = [result.end_to_end.eager_mean_ms for result in results]
+    measured = [step_ms for step_ms in steps_ms if step_ms is not None]
+    data = data_time(state)
     step_ns = measured[0] * 1e6 if measured else state.eager_step_ns
+    step_ns = max(step_ns, 1e6 * data.step_ms) if step_ns and data is not None else step_ns
     return spec.plan.steps_at(step_ns / 1e9) if step_ns else (float(spec.plan.steps) if spec.plan.steps else None)
 
 
@@ -213,8 +217,24 @@ def judge_mode(
         return JudgedMode(result, None, result.reason, None)
     starts = spec.plan.starts
     gain, break_even = planned_gain(result, planned, starts), planned_break_even(result, starts)
-    decision, reason = _decide_mode(result, spec.preset, planned, gain, break_even, findings)
+    decision, reason = _lost_to_data(result) or _decide_mode(
+        result.end_to_end, spec.preset, planned, gain, break_even, findings
+    )
+    if decision is Decision.SKIP:
+        saved = (finding for finding in findings if finding.id == MEMORY_DOWN and finding.mode is result.mode)
+        reason = "; ".join([reason, *(f"but {finding.title} ({finding.advice})" for finding in saved)])
     return JudgedMode(result, decision, reason, gain, break_even)
+
+
+def _lost_to_data(result: ModeResult) -> tuple[Decision, str] | None:
+    """Where compiled steps are faster, and wait for data that is as slow as eager. Wrong outputs weigh more."""
+    end_to_end = result.end_to_end.speedup
+    if result.data is None or result.speedup is None or end_to_end is None or _outputs_are_wrong(result):
+        return None
+    if not result.waits_for_data or result.speedup.lo <= 1 or end_to_end.at_most >= 1 + EQUIVALENCE:
+        return None
+    data, eager = (milliseconds(1e6 * value) for value in (result.data.step_ms, result.eager_ms or 0.0))
+    return Decision.SKIP, f"the data of a step takes {data}, the step {eager} in eager: fix the loader first"
 
 
 def _decide_mode(
@@ -227,7 +247,7 @@ def _decide_mode(
 ) -> tuple[Decision, str]:
     speedup = result.speedup
     assert speedup is not None
-    if result.accuracy is not None and result.accuracy.agreement is Agreement.DIFFERENT:
+    if _outputs_are_wrong(result):
         return Decision.TEST_CAREFULLY, "its outputs differ from eager by more than rounding"
     if speedup.lo <= 1 and lost_in_contention(result):
         return Decision.TEST_CAREFULLY, _CONTENTION
@@ -235,7 +255,13 @@ def _decide_mode(
         return Decision.SKIP, "it is slower in steady state"
     if speedup.lo <= 1:
         if speedup.at_most < 1 + EQUIVALENCE:
-            return Decision.SKIP, f"no gain larger than {percent(speedup.at_most - 1)}"
+            gain_at_most = speedup.at_most - 1
+            why = (
+                f"no gain larger than {percent(gain_at_most)}"
+                if gain_at_most > 0
+                else "it is no faster in steady state"
+            )
+            return Decision.SKIP, why
         return (
             Decision.TEST_CAREFULLY,
             f"a difference below {percent(speedup.smallest_detectable)} could not be seen",
@@ -294,6 +320,8 @@ def _cautions(
         cautions.append("the interval is wide")
     if result.host_dependence is not None and result.host_dependence.lo_at_fastest < 1 + _SMALL_GAIN:
         cautions.append("little would be left of the gain on a faster CPU")
+    if result.apart is not None:
+        cautions.append(f"eager and compiled did not fit side by side: {UNPAIRED}")
     if result.ratio_drifted:
         cautions.append("the speedup moved while it was measured")
     if result.host_contended:
@@ -327,13 +355,18 @@ def _preference(judged: JudgedMode) -> tuple[int, float]:
 
 def _headline(best: JudgedMode, planned: float | None, spec: RunSpec | None) -> str:
     result, decision = best.result, best.decision
-    plan = _plan_text(planned, result, spec)
+    end_to_end = result.end_to_end
+    plan = _plan_text(planned, end_to_end, spec)
     measured = f"{result.mode.value} runs at {speedup_text(result)} of eager speed"
+    measured += f" in {UNPAIRED}" if result.apart is not None else ""
+    if result.data is not None and result.waits_for_data:
+        data = milliseconds(1e6 * result.data.step_ms)
+        measured += f", {speedup_text(end_to_end)} end to end with {data} of data a step"
     if result.speedup is None:
         return f"{result.mode.value} {result.status.value}: {best.reason}"
     if decision in (Decision.ENABLE, Decision.ENABLE_WITH_CARE) and best.planned_break_even is not None:
         steps = best.planned_break_even.steps or 0.0
-        wall_s = steps * (result.eager_mean_ms or 0.0) / 1e3
+        wall_s = steps * (end_to_end.eager_mean_ms or 0.0) / 1e3
         starts = _starts_text(spec.plan.starts if spec is not None else ONE_COLD_START)
         paid = f"{starts} paid back after {count(steps)} steps ({duration(wall_s)})"
         saved = f"it saves {percent(best.planned_gain)} of {plan}"

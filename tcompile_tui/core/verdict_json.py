@@ -9,14 +9,16 @@ from typing import Any
 import msgspec
 
 from tcompile_tui.core.answer_time import first_answer_s
+from tcompile_tui.core.apart import UNPAIRED
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.decode_results import decode_document
+from tcompile_tui.core.end_to_end import DataTime, data_time
 from tcompile_tui.core.energy import energy_figures
 from tcompile_tui.core.findings import Finding
 from tcompile_tui.core.gate import GateCheck, gated_exit_code
 from tcompile_tui.core.latency import Latency
 from tcompile_tui.core.projections import TotalTime, decisions_by_horizon, total_time, total_times
-from tcompile_tui.core.results import StartCost, StepProof
+from tcompile_tui.core.results import ModeResult, StartCost, StepProof
 from tcompile_tui.core.serve_results import serving_document
 from tcompile_tui.core.shape_json import shapes_document
 from tcompile_tui.core.spec import ONE_COLD_START, Arm, Starts, command_line
@@ -44,6 +46,7 @@ def verdict_document(state: RunState, verdict: Verdict, checks: Sequence[GateChe
         "step": _step(state),
         "planned_starts": asdict(_starts(state)),
         "decision_by_horizon": _horizons(state) if verdict.assumed_plan else None,
+        "data": _data(data_time(state)),
         "shapes": shapes_document(verdict.shapes) if verdict.shapes is not None else None,
         "per_mode": {judged.result.mode.value: _mode(judged, verdict, _starts(state)) for judged in verdict.modes},
         "findings": [_finding(finding) for finding in verdict.findings],
@@ -109,6 +112,8 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "reason": judged.reason,
         "paste": verdict.line_for(judged),
         "speedup": _speedup(result.speedup),
+        "compared_in": _compared_in(result),
+        "end_to_end_speedup": _ratio(result.end_to_end.speedup) if result.data is not None else None,
         "eager_ms": result.eager_ms,
         "compiled_ms": result.compiled_ms,
         "eager_mean_ms": result.eager_mean_ms,
@@ -151,6 +156,27 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
     }
 
 
+def _data(data: DataTime | None) -> dict[str, Any] | None:
+    """How fast the batches of the real run come, and what is known of their loader."""
+    if data is None:
+        return None
+    timed = data.timed
+    return {
+        "step_ms": data.step_ms,
+        "batch_ms": data.step_ms / data.batches,
+        "source": data.source,
+        "timed_batches": timed.batches if timed is not None else None,
+        "workers": timed.workers if timed is not None else None,
+        "samples": timed.samples if timed is not None else None,
+    }
+
+
+def _compared_in(result: ModeResult) -> str | None:
+    if result.speedup is None:
+        return None
+    return UNPAIRED if result.apart is not None else "pairs"
+
+
 def _latency(found: Latency | None) -> dict[str, float | int | None] | None:
     return {"p50": found.p50_ms, "p99": found.p99_ms, "steps": found.steps} if found is not None else None
 
@@ -167,6 +193,10 @@ def _speedup(interval: MeanSpeedup | None) -> dict[str, float | int] | None:
         "within_sd": interval.within_sd,
         "between_sd": interval.between_sd,
     }
+
+
+def _ratio(interval: MeanSpeedup | None) -> dict[str, float] | None:
+    return {"value": interval.value, "lo": interval.lo, "hi": interval.hi} if interval is not None else None
 
 
 def _total_time(row: TotalTime) -> dict[str, float]:

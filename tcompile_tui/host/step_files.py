@@ -11,7 +11,8 @@ from tcompile_tui.core.step_spec import check_step
 
 def look_at_step(spec: RunSpec, model_file: Path | None, cwd: Path) -> None:
     """Raises SpecError. Only a literal `TRAIN = True` in the model's file makes its step a training step."""
-    for function in spec.step.functions:
+    loader = spec.data.loader if spec.data is not None else None
+    for function in (*spec.step.functions, *((loader,) if loader is not None else ())):
         if not (cwd / function.path).is_file():
             raise SpecError(f"there is no file {function.path} for {function}: looked in {cwd}")
     if spec.task is not None or spec.step.own is not None:

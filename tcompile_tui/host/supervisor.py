@@ -17,6 +17,7 @@ import msgspec
 
 import tcompile_tui
 from tcompile_tui.core import events as ev
+from tcompile_tui.core.apart import ran_out_side_by_side
 from tcompile_tui.core.chrome_trace import chrome_trace
 from tcompile_tui.core.compare_runs import ComparedRun
 from tcompile_tui.core.discover import Resolved, find_batch_file, resolve
@@ -24,8 +25,10 @@ from tcompile_tui.core.early_answer import planned_run
 from tcompile_tui.core.energy import measures_energy
 from tcompile_tui.core.gate import NO_GATE, Gate, GateCheck, check_gate, gated_exit_code
 from tcompile_tui.core.outlook import further_process_matters
+from tcompile_tui.core.pairs import meets_stop_rule
+from tcompile_tui.core.results import mode_result
 from tcompile_tui.core.shape_spec import ShapeHandling
-from tcompile_tui.core.spec import Job, Mode, Phase, RunSpec
+from tcompile_tui.core.spec import Arm, Job, Mode, Phase, RunSpec
 from tcompile_tui.core.state import ProcessState, RunState
 from tcompile_tui.core.verdict import ExitCode, Verdict, decide, program_failed
 from tcompile_tui.core.verdict_json import encode_verdict, verdict_document
@@ -100,8 +103,12 @@ class Finished:
 _TIME_RESERVE = 1.3
 # No compile is this long without a record or any use of a CPU, in itself and in all that it starts.
 _HANG_S = 90.0
-# Four processes replay a sequence of shapes.
-_REPLAY_SHARE = 0.25
+# Four processes replay a sequence of shapes, and four make a round of arms that run apart.
+_PAIR_SHARES = {Phase.SHAPES: 0.25, Phase.APART: 0.25}
+_ABBA = (Arm.EAGER, Arm.COMPILED, Arm.COMPILED, Arm.EAGER)
+_BAAB = (Arm.COMPILED, Arm.EAGER, Arm.EAGER, Arm.COMPILED)
+# Its first batch may have a long way; what it is timed for takes five seconds.
+_LOADER_TIME_SHARE = 0.15
 _COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 
 
@@ -222,6 +229,7 @@ class _Run:
         if self._stop.level is not Stop.NO:
             return
         self._run_reference(eager)
+        self._time_loader()
         if self._headers_must_be_built() and not self._run_preflight().done:
             return
         checked = False
@@ -252,6 +260,12 @@ class _Run:
         self._reference_file = root.path / REFERENCE_FILE
         self._run_phase(Phase.REFERENCE, None, root, limit_s=REFERENCE_TIME_SHARE * self._left_s())
 
+    def _time_loader(self) -> None:
+        """A run whose loader cannot be timed goes on."""
+        data = self._spec.data
+        if data is not None and data.loader is not None and self._stop.level is Stop.NO:
+            self._run_phase(Phase.LOADER, None, self._new_root(), limit_s=_LOADER_TIME_SHARE * self._left_s())
+
     def _measure_mode(self, mode: Mode, last: bool) -> ProcessState:
         root = self._mode_roots[mode] = self._new_root()
         # A long autotuning run must leave an answer for the modes that are already measured, and some for itself.
@@ -262,7 +276,21 @@ class _Run:
             cold = self._run_phase(Phase.COLD, mode, root, limit_s=min(patience_s, self._left_s()))
         if cold.done and cold.compiled_anything and self._stop.level is Stop.NO:
             self._run_phase(Phase.WARM, mode, root)
+            if ran_out_side_by_side(self._recorder.state, mode):
+                self._measure_apart(mode, root)
         return cold
+
+    def _measure_apart(self, mode: Mode, root: roots.PrivateRoot) -> None:
+        """Memory has no room for both arms in one process: each alone, in turn."""
+        for number in range(self._effort.apart_rounds):
+            for arm in _ABBA if number % 2 == 0 else _BAAB:
+                if self._stop.level is not Stop.NO or self._left_s() <= 0:
+                    return
+                if not self._run_phase(Phase.APART, mode, root, arm=arm).done:
+                    return
+            speedup = mode_result(self._recorder.state, mode).speedup
+            if speedup is not None and meets_stop_rule(speedup):
+                return
 
     def _may_be_tried_again(self, cold: ProcessState, root: roots.PrivateRoot) -> bool:
         """Once, where the blame lies neither with the model nor with its compiler; says why, and what is changed."""
@@ -372,6 +400,7 @@ class _Run:
         root: roots.PrivateRoot,
         limit_s: float | None = None,
         handling: ShapeHandling | None = None,
+        arm: Arm | None = None,
     ) -> ProcessState:
         self._processes += 1
         worker = self._starter.start(phase, self._environment(root))
@@ -386,7 +415,7 @@ class _Run:
             hang_s=_HANG_S if phase is Phase.COLD else None,
             planned=planned_run(self._recorder.state) if phase is Phase.COLD and not self._request.gate else None,
         )
-        job = replace(self._job(phase, mode, root), handling=handling)
+        job = replace(self._job(phase, mode, root), handling=handling, arm=arm)
         runner = PhaseRunner(worker, job, limits, self._recorder, self._stop)
         try:
             process = runner.run(sampler.take)
@@ -406,7 +435,7 @@ class _Run:
         return Job(
             phase=phase,
             mode=mode,
-            spec=replace(self._spec, step=self._spec.step.under(str(self._request.cwd))),
+            spec=self._spec.under(str(self._request.cwd)),
             process=self._processes,
             run_start_ns=self._recorder.run_start_ns,
             source_path=resolved.path,
@@ -416,7 +445,7 @@ class _Run:
             argv=self._request.argv,
             cache_root=str(root.path),
             warmup_budget_s=self._effort.warmup_s,
-            pair_budget_s=self._effort.pairs_s * (_REPLAY_SHARE if phase is Phase.SHAPES else 1.0),
+            pair_budget_s=self._effort.pairs_s * _PAIR_SHARES.get(phase, 1.0),
             max_pairs=self._effort.max_pairs,
             eager_peak_bytes=peak.first_allocated_bytes if peak is not None else None,
             target_first=bool(self._target_first),

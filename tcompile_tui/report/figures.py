@@ -17,7 +17,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.projections import total_times
@@ -29,6 +29,8 @@ from tcompile_tui.core.units import count, duration
 
 # Width and height in inches at 96 dots, for a wide and for a narrow page.
 SIZES = {"wide": (8.4, 3.4), "narrow": (3.7, 3.4)}
+# Of a logarithmic x axis: what has room.
+_TICKS = {"wide": 8, "narrow": 4}
 _POINTS = 140
 # Stand-ins that the page's own colours take the place of: CSS variables by name.
 _INK, _DIM, _GRID = "#010203", "#010204", "#010205"
@@ -82,6 +84,8 @@ def _draw(title: str, caption: str, draw: Callable[[Axes], None]) -> Drawing:
             axes = figure.add_subplot()
             axes.set_axisbelow(True)
             draw(axes)
+            if axes.get_xscale() == "log":
+                axes.xaxis.set_major_locator(LogLocator(numticks=_TICKS[name]))
             handles, labels = axes.get_legend_handles_labels()
             columns = max(1, len(labels) if name == "wide" else min(2, len(labels)))
             figure.legend(handles, labels, loc="outside upper left", ncols=min(columns, 6), handlelength=1.4)

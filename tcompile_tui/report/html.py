@@ -5,14 +5,15 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Any
 
+from tcompile_tui.core.end_to_end import data_text
 from tcompile_tui.core.findings import Finding, Severity
 from tcompile_tui.core.reported_run import ReportedRun, environment_rows
-from tcompile_tui.core.results import StartCost
-from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, ratio
+from tcompile_tui.core.results import ModeResult, StartCost
+from tcompile_tui.core.units import MISSING, count, duration, joules, milliseconds, percent, ratio
 from tcompile_tui.report.formats import MissingLibraryError
 from tcompile_tui.report.mode_rows import known_rows
 from tcompile_tui.report.shape_table import HEAD, shape_notes, shape_rows
-from tcompile_tui.report.text import unbroken
+from tcompile_tui.report.text import compared_text, unbroken
 
 TEMPLATE = "page.html.jinja"
 
@@ -83,20 +84,33 @@ def _facts(run: ReportedRun) -> list[tuple[str, str, str]]:
     if result is None or result.speedup is None or judged is None:
         return []
     speedup, found = result.speedup, judged.planned_break_even
-    rests_on = run.verdict.usual_text.strip() or f"{count(speedup.pairs)} pairs"
+    rests_on = run.verdict.usual_text.strip() or compared_text(result)
     never = found is not None and found.steps is None
     after = "never" if never else f"{count(found.steps)} steps" if found is not None else MISSING
-    wall = duration(found.steps * result.eager_mean_ms / 1e3) if found and found.steps and result.eager_mean_ms else ""
+    step_ms = result.end_to_end.eager_mean_ms
+    wall = duration(found.steps * step_ms / 1e3) if found and found.steps and step_ms else ""
     gain = judged.planned_gain
     plan = f"{count(run.verdict.planned_steps)} steps{' (assumed)' if run.verdict.assumed_plan else ''}"
-    return [
+    energy = result.energy if result.energy is not None and result.energy.saved_share is not None else None
+    facts = [
         ("speedup", ratio(speedup.value), f"{ratio(speedup.lo)} to {ratio(speedup.hi)}, {rests_on}"),
+        *_data_facts(result),
         ("one step", _step(result.compiled_ms), f"eager {_step(result.eager_ms)}"),
         ("cold start", _start(result.cold_start), f"warm {_start(result.warm_start)}"),
         ("paid back after", after, wall),
         ("saves", percent(gain) if gain is None or gain >= 0 else "nothing", f"of {plan}"),
         ("outputs", result.accuracy.agreement.value if result.accuracy else "not checked", "against eager"),
     ]  # fmt: skip
+    if energy is not None:
+        facts.append(("energy of a step", joules(energy.compiled_j), f"eager {joules(energy.eager_j)}"))
+    return facts
+
+
+def _data_facts(result: ModeResult) -> list[tuple[str, str, str]]:
+    end_to_end = result.end_to_end.speedup
+    if result.data is None or end_to_end is None:
+        return []
+    return [("end to end", ratio(end_to_end.value), f"with {data_text(result.data)}")]
 
 
 def _step(value_ms: float | None) -> str:

@@ -12,7 +12,10 @@ from tcompile_tui.core.units import duration
 from tcompile_tui.report.mode_rows import known_rows
 from tcompile_tui.report.shape_table import HEAD, shape_notes, shape_rows
 
-_SHORT = ("decision", "speedup", "eager step", "compiled step", "cold start", "warm start", "outputs", "graph breaks")
+_SHORT = (
+    "decision", "speedup", "end to end", "data a step", "eager step", "compiled step", "cold start", "warm start",
+    "outputs", "graph breaks",
+)  # fmt: skip
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~!&$]")
 _ADDRESS = re.compile(r"https://[\w./#?=&%~+-]+")
 _LINKED = re.compile(r"(?<=[@#])(?=\w)")  # GitHub makes links of @names and #numbers

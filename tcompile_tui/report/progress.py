@@ -87,6 +87,9 @@ def progress_text(state: RunState, process: ProcessState) -> str:
         parts.append(plural(len(process.pairs), "pair"))
         if interval is not None:
             parts.append(f"{ratio(interval.value)} ({ratio(interval.lo)} to {ratio(interval.hi)})")
+    elif process.apart:
+        (name, blocks), *_ = process.apart.items()
+        parts.append(f"{name.value} alone, {plural(len(blocks), 'block')}")
     elif process.replay is not None:
         parts += [process.replay.started.handling.label, plural(len(process.replay.pairs), "pair")]
     else:

@@ -2,47 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from tcompile_tui.core.reported_run import ReportedRun
 from tcompile_tui.core.results import ModeResult
+from tcompile_tui.report.exposition import Metric, exposition
 
 _Value = Callable[[ModeResult], float | None]
 
 
 def prometheus_text(run: ReportedRun) -> str:
-    """The text format, version 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats)."""
-    return "\n".join(_lines(run)) + "\n"
+    return exposition(_metrics(run), run.target)
 
 
-def _lines(run: ReportedRun) -> Iterator[str]:
+def _metrics(run: ReportedRun) -> Iterator[Metric]:
     started = run.state.run
     about = {"decision": run.verdict.decision.value, "best_mode": run.verdict.best_mode or ""}
     about |= {"torch": started.torch_version, "device": started.device_name} if started is not None else {}
-    yield from _metric("run_info", "The decision, and what it was made on.", [(about, 1.0)], run)
+    yield Metric("run_info", "The decision, and what it was made on.", ((about, 1.0),))
     if run.surroundings is not None:
         when = datetime.fromisoformat(run.surroundings.started_at).timestamp()
-        yield from _metric("run_start_timestamp_seconds", "When the run started.", [({}, when)], run)
+        yield Metric("run_start_timestamp_seconds", "When the run started.", (({}, when),))
     results = [judged.result for judged in run.verdict.modes]
     for name, help_text, value in _METRICS:
         known = [(result, number) for result in results if (number := value(result)) is not None]
-        yield from _metric(name, help_text, [({"mode": result.mode.value}, number) for result, number in known], run)
-
-
-def _metric(
-    name: str, help_text: str, samples: list[tuple[Mapping[str, str], float]], run: ReportedRun
-) -> Iterator[str]:
-    if samples:
-        yield f"# HELP tcompile_{name} {help_text}"
-        yield f"# TYPE tcompile_{name} gauge"
-    for labels, value in samples:
-        text = ",".join(f'{key}="{_escaped(label)}"' for key, label in {"target": run.target, **labels}.items())
-        yield f"tcompile_{name}{{{text}}} {value!r}"
-
-
-def _escaped(label: str) -> str:
-    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        yield Metric(name, help_text, tuple(({"mode": result.mode.value}, number) for result, number in known))
 
 
 def _seconds(milliseconds: float | None) -> float | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 
-from tcompile_tui.core.state import RunState
+from tcompile_tui.core.spec import Arm
+from tcompile_tui.core.state import ProcessState, RunState
 
 COLUMNS = ("process", "phase", "mode", "arm", "step", "step_ns", "warm_up", "compiler_active")
 
@@ -20,11 +22,16 @@ def series_csv(state: RunState) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for process in state.processes.values():
-        mode = process.mode.value if process.mode is not None else ""
-        for arm, steps in process.arms.items():
-            active = frozenset(steps.compiled_at)
-            for index, step_ns in enumerate(steps.series.slice(0)):
-                shown_ns = steps.first_step_ns if index == 0 else step_ns
-                flags = int(index < steps.warmup_steps), int(index in active)
-                writer.writerow((process.process, process.phase.value, mode, arm.value, index, shown_ns, *flags))
+        for arm in process.arms:
+            writer.writerows(step_rows(process, arm))
     return text.getvalue()
+
+
+def step_rows(process: ProcessState, arm: Arm, start: int = 0) -> Iterator[tuple[int | str, ...]]:
+    """The rows of one arm in one process, from step `start` on."""
+    steps, mode = process.arms[arm], process.mode.value if process.mode is not None else ""
+    active = frozenset(steps.compiled_at)
+    for index, step_ns in enumerate(steps.series.slice(start), start):
+        shown_ns = steps.first_step_ns if index == 0 and steps.first_step_ns is not None else step_ns
+        flags = int(index < steps.warmup_steps), int(index in active)
+        yield (process.process, process.phase.value, mode, arm.value, index, shown_ns, *flags)

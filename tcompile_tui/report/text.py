@@ -11,6 +11,7 @@ from tcompile_tui.core.answer_time import first_answer_s
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.decode_results import DecodeSpeed
+from tcompile_tui.core.end_to_end import data_text
 from tcompile_tui.core.energy import StepEnergy
 from tcompile_tui.core.findings import Finding, Severity, speedup_text
 from tcompile_tui.core.headroom import DeviceTimes, Headroom
@@ -83,8 +84,10 @@ def _mode_lines(judged: JudgedMode, width: int, at: str) -> Iterator[str]:
 def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
     eager = milliseconds(result.eager_ms * 1e6 if result.eager_ms is not None else None)
     compiled = milliseconds(result.compiled_ms * 1e6 if result.compiled_ms is not None else None)
-    pairs = f", {plural(result.speedup.pairs, 'pair')}" if result.speedup is not None else ""
+    pairs = f", {compared_text(result)}" if result.speedup is not None else ""
     yield "speedup", f"{speedup_text(result)}: {eager} eager, {compiled} compiled{pairs}"
+    if result.data is not None and result.speedup is not None:
+        yield "end to end", f"{speedup_text(result.end_to_end)} with {data_text(result.data)}"
     if result.device_times is not None and result.device_ratio_differs:
         yield "GPU alone", _device_text(result.device_times)
     if result.headroom is not None:
@@ -115,6 +118,13 @@ def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
     yield "outputs", agreement + detail
     eager_peak, compiled_peak = size(result.eager_peak_memory_bytes), size(result.peak_memory_bytes)
     yield "memory", f"{eager_peak} eager, {compiled_peak} compiled, at the peak"
+
+
+def compared_text(result: ModeResult) -> str:
+    """What the speedup rests on."""
+    if result.apart is not None:
+        return result.apart.text
+    return plural(result.speedup.pairs, "pair") if result.speedup is not None else MISSING
 
 
 def _device_text(times: DeviceTimes) -> str:
@@ -189,17 +199,17 @@ def _break_even(found: BreakEven | None, result: ModeResult) -> str:
     if found.steps is None:
         return "never paid back"
     upper = count(found.hi) if found.hi is not None else "never"
-    wall = f" or {duration(found.steps * result.eager_mean_ms / 1e3)}" if result.eager_mean_ms is not None else ""
+    step_ms = result.end_to_end.eager_mean_ms
+    wall = f" or {duration(found.steps * step_ms / 1e3)}" if step_ms is not None else ""
     return f"paid back after {count(found.steps)} steps ({count(found.lo)} to {upper}){wall}"
 
 
 def _horizons(result: ModeResult) -> str:
     """The share of the time saved in runs of some usual lengths, one cold start paid in each."""
-    if not result.eager_mean_ms:
+    step_ms = result.end_to_end.eager_mean_ms
+    if not step_ms:
         return MISSING
-    gains = [
-        (name, planned_gain(result, hours * 3.6e6 / result.eager_mean_ms)) for name, hours in HORIZONS_HOURS.items()
-    ]
+    gains = [(name, planned_gain(result, hours * 3.6e6 / step_ms)) for name, hours in HORIZONS_HOURS.items()]
     if all(gain is not None and gain < 0 for _, gain in gains):
         (first, loss), *others = [(name, percent(-(gain or 0.0))) for name, gain in gains]
         return f"nothing: {loss} more time in {first}" + "".join(f", {loss} in {name}" for name, loss in others)

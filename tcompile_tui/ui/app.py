@@ -88,10 +88,11 @@ class TCompileApp(App[None]):
 
     # ------------------------------------------------------------ where screens lead
 
-    def show_setup(self, target: str | None = None) -> None:
+    def show_setup(self, target: str | None = None, complaint: str = "") -> None:
+        """`complaint` is why the last run of it came to nothing."""
         from tcompile_tui.ui.screens.setup import SetupScreen
 
-        self.switch_screen(SetupScreen(target))
+        self.switch_screen(SetupScreen(target, complaint))
 
     def follow(self, path: Path) -> None:
         """Watch a run that goes on."""

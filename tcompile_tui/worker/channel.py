@@ -9,11 +9,13 @@ import threading
 from time import monotonic_ns
 from typing import Any
 
+from ..core.data_spec import data_from_json
 from ..core.events import Event, encode_event, stamp
 from ..core.shape_spec import ShapeHandling, sequence_from_json
 from ..core.spec import (
     EVERY_LOOP,
     Argument,
+    Arm,
     Dim,
     InputSpec,
     Job,
@@ -148,6 +150,7 @@ def job_from_json(body: dict[str, Any]) -> Job:
         shapes=sequence_from_json(spec["shapes"]),
         new_tokens=spec["new_tokens"],
         slo_ms=spec["slo_ms"],
+        data=data_from_json(spec["data"]),
     )
     return Job(
         **{
@@ -157,6 +160,7 @@ def job_from_json(body: dict[str, Any]) -> Job:
             "spec": run_spec,
             "argv": tuple(body["argv"]),
             "handling": ShapeHandling(body["handling"]) if body["handling"] else None,
+            "arm": Arm(body["arm"]) if body["arm"] else None,
         }
     )
 

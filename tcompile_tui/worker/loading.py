@@ -85,7 +85,7 @@ def import_user_file(job: Job) -> UserFile:
     with watched_environment() as changed:
         try:
             module = _import_module(job)
-            own = load_own_code(job.spec.step, _load_file)
+            own = load_own_code(job.spec.step, load_file)
         except SystemExit as error:
             raise _left_at_import(error, where) from error
         except ModuleNotFoundError as error:
@@ -117,10 +117,11 @@ def _open_source(job: Job) -> UserFile:
 def _import_module(job: Job) -> ModuleType:
     if job.source_path is None or job.source_module is not None:
         return importlib.import_module(job.source_module or "")
-    return _load_file(job.source_path)
+    return load_file(job.source_path)
 
 
-def _load_file(path: str) -> ModuleType:
+def load_file(path: str) -> ModuleType:
+    """Import a file as a module of its own. Raises StageError, and whatever the file raises."""
     name = Path(path).stem
     if not name.isidentifier() or name in sys.modules or name in sys.stdlib_module_names:
         # A file called types.py must not become `types`. The same name in every process: caches may hold it.

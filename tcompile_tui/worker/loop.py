@@ -272,6 +272,19 @@ def run_pairs(bench: Bench, eager: Loop, compiled: Loop) -> None:
             break
 
 
+def run_alone(bench: Bench, loop: Loop) -> None:
+    """The blocks of one arm as they are in pairs, without the other's between them."""
+    bench.loop += 1
+    bench.stage.name = f"{loop.arm.value} steps in a process of their own"
+    started, steps = perf_counter(), plan_pair_steps(loop.recent_step_ns)
+    for done in range(bench.job.max_pairs):
+        groups = plan_groups(loop.recent_step_ns, _STEPS_AFTER_SWITCH)
+        loop.run_block(BlockRole.APART, steps + _STEPS_AFTER_SWITCH, groups=groups)
+        spent = perf_counter() - started > bench.job.pair_budget_s and done + 1 >= _MIN_PAIRS
+        if spent or bench.channel.should_finish(bench.loop):
+            break
+
+
 def run_latencies(bench: Bench, eager: Loop, compiled: Loop) -> None:
     """Both arms in turn as in pairs, but each step waited for: 3 s or 200 steps of each; more of requests."""
     bench.stage.name = "latencies"

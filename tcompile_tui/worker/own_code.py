@@ -34,12 +34,14 @@ def load_own_code(step: StepSpec, load_file: LoadFile) -> OwnCode:
     file raises."""
     optimizer = step.optimizer if isinstance(step.optimizer, FileFunction) else None
     found = [
-        _load(function, load_file) if function is not None else None for function in (step.loss, optimizer, step.own)
+        load_function(function, load_file) if function is not None else None
+        for function in (step.loss, optimizer, step.own)
     ]
     return OwnCode(*found)
 
 
-def _load(function: FileFunction, load_file: LoadFile) -> Callable[..., Any]:
+def load_function(function: FileFunction, load_file: LoadFile) -> Callable[..., Any]:
+    """The function by its name, whose path is absolute. Raises StageError, and whatever the user's file raises."""
     module = _imported(function.path) or _imported_in_its_package(function.path) or load_file(function.path)
     found: Callable[..., Any] | None = getattr(module, function.name, None)
     if not callable(found):

@@ -19,8 +19,9 @@ from .energy import run_for_energy
 from .imports import Imports
 from .inputs import Batch
 from .inspecting import inspect_model
+from .loader_timing import time_loader
 from .loading import import_user_file, seed_everything
-from .loop import STEP_SEED, Loop, run_latencies, run_pairs, run_prefills
+from .loop import STEP_SEED, Loop, run_alone, run_latencies, run_pairs, run_prefills
 from .profiling import profile_steps
 from .regions import compile_as
 from .replaying import open_sequence, replay
@@ -64,8 +65,10 @@ def run_phase(job: Job, channel: Channel, stage: Stage, imports: Imports) -> Non
     run = {
         Phase.EAGER: _run_eager,
         Phase.REFERENCE: _run_reference,
+        Phase.LOADER: _run_loader,
         Phase.COLD: _run_cold,
         Phase.WARM: _run_warm,
+        Phase.APART: _run_apart,
         Phase.SHAPES: _run_shapes,
         Phase.FULLGRAPH: _run_fullgraph,
         Phase.EXPLAIN: _run_explain,
@@ -101,6 +104,12 @@ def _run_reference(bench: Bench) -> Sequence[Loop]:
     model, batches = prepare(bench)
     bench.stage.name = "the reference in higher precision"
     make_reference(bench, model, batches)
+    return ()
+
+
+def _run_loader(bench: Bench) -> Sequence[Loop]:
+    """The user's loader, without a model beside it."""
+    time_loader(bench)
     return ()
 
 
@@ -154,6 +163,20 @@ def _run_warm(bench: Bench) -> Sequence[Loop]:
     if bench.job.measure_energy:
         run_for_energy(bench, (eager, compiled))
     return compiled, eager
+
+
+def _run_apart(bench: Bench) -> Sequence[Loop]:
+    """One of the arms on the mode's caches, where memory has no room for both."""
+    model, batches = prepare(bench)
+    if bench.job.arm is Arm.COMPILED:
+        called, optimizer = _compile(bench, model)
+        loop = _first_loop(bench, Arm.COMPILED, called, batches, optimizer)
+    else:
+        loop = _first_loop(bench, Arm.EAGER, model, batches, _optimizer(bench, model))
+    loop.warm_up()
+    loop.run_further_calls()
+    run_alone(bench, loop)
+    return ()
 
 
 def _run_shapes(bench: Bench) -> Sequence[Loop]:

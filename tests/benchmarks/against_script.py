@@ -1,6 +1,6 @@
 """The usual 20-iteration script and this program, both against a long interleaved reference, on real models.
 
-    python -m tests.benchmarks.against_script [MODEL ...] [--rows FILE]
+    python -m tests.benchmarks.against_script [MODEL ...] [--rows FILE] [--json FILE]
 
 The models are those of `real_models/`. The reference is the mean of the speedups of five processes, each from some
 seconds of blocks of both arms in turn, order alternating, timed as a person would (a clock around a synchronised
@@ -10,7 +10,6 @@ from one that has imported the libraries. A row is written when its model is don
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import math
@@ -26,7 +25,7 @@ from statistics import fmean, median, stdev
 from time import perf_counter, perf_counter_ns
 from typing import Any
 
-from tests.benchmarks.tables import print_table
+from tests.benchmarks.record import Figure, Record, device_here, parser, publish, record, table
 
 _PROJECT = Path(__file__).resolve().parents[2]
 _MODELS = Path(__file__).parent / "real_models"
@@ -37,6 +36,7 @@ _SECONDS = 4.0
 _BLOCK_NS = 60_000_000
 _NEAR = 0.02
 _SHARP = 0.003
+_SIZE_BAR = 0.01
 
 Call = Callable[[], object]
 
@@ -69,6 +69,12 @@ class Row:
         return _class(self.program_lo, self.program_hi) == self.truth() or (
             self.truth() == 0 and self.program_lo <= 1 + _NEAR and self.program_hi >= 1 - _NEAR
         )
+
+    @property
+    def told(self) -> bool:
+        """Does the reference itself know the sign, or that there is nothing to gain or lose?"""
+        lo, hi = self.reference - self.reference_half, self.reference + self.reference_half
+        return self.truth() != 0 or (lo > 1 - _NEAR and hi < 1 + _NEAR)
 
     def truth(self) -> int:
         return _class(self.reference - self.reference_half, self.reference + self.reference_half)
@@ -208,11 +214,11 @@ def measure(name: str) -> Row:
     )
 
 
-def _print(rows: list[Row]) -> None:
-    def mark(right: bool) -> str:
-        return "right" if right else "WRONG"
+def as_record(rows: list[Row]) -> Record:
+    def mark(row: Row, right: bool) -> str:
+        return "not told" if not row.told else "right" if right else "WRONG"
 
-    print_table(
+    shown = table(
         ("model", "reference (5 processes)", "usual script", "sign", "error", "this program, quick", "sign", "error",
          "decision"),
         [
@@ -220,32 +226,61 @@ def _print(rows: list[Row]) -> None:
                 row.model,
                 f"{row.reference:.3f} +- {row.reference_half:.3f}",
                 f"{row.script:.3f}",
-                mark(row.script_sign()),
+                mark(row, row.script_sign()),
                 f"{abs(row.script / row.reference - 1):.1%}",
                 f"{row.program:.3f} ({row.program_lo:.3f} to {row.program_hi:.3f})" if row.program else "n/a",
-                mark(row.program_sign()),
+                mark(row, row.program_sign()),
                 f"{abs(row.program / row.reference - 1):.1%}" if row.program else "n/a",
                 row.decision,
             )
             for row in rows
         ],
     )  # fmt: skip
-    sharp = [row for row in rows if row.sharp and row.program is not None]
-    for who, errors in (
-        ("script", [abs(row.script / row.reference - 1) for row in sharp]),
-        ("program", [abs((row.program or 0) / row.reference - 1) for row in sharp]),
-    ):
-        if errors:
-            print(f"\nmedian error of the {who} over {len(errors)} models with a sharp reference: {median(errors):.2%}")
-    print(f"\nbetween processes (sd): {', '.join(f'{row.model} {row.between_sd / row.reference:.2%}' for row in rows)}")
+    figures = [
+        _signs("this program, quick", [row.program_sign() for row in rows if row.told], len(rows), counts=True),
+        _signs("the usual script", [row.script_sign() for row in rows if row.told], len(rows), counts=False),
+        *_errors(rows),
+    ]
+    apart = ", ".join(f"{row.model} {row.between_sd / row.reference:.2%}" for row in rows)
+    notes = (f"Between processes (standard deviation of the reference): {apart}.",)
+    return record("against_script", figures, [shown], notes, device=device_here())
+
+
+def _signs(who: str, right: list[bool], models: int, counts: bool) -> Figure:
+    """Of the models whose reference tells one. The bar is for the program alone (`counts`)."""
+    name = f"sign of the speedup against a long reference: {who}"
+    met = all(right) if counts and right else None
+    untold = f"; {models - len(right)} not told by the reference" if len(right) < models else ""
+    return Figure(name, f"{sum(right)} of {len(right)} right{untold}", "all" if counts else "", met)
+
+
+def _errors(rows: list[Row]) -> list[Figure]:
+    """The bar is for models whose reference is sharp enough to hold a size against it."""
+    known = [row for row in rows if row.program is not None]
+    sharp = [row for row in known if row.sharp]
+    found = []
+    for who, size in (("this program, quick", lambda row: row.program), ("the usual script", lambda row: row.script)):
+        for name, chosen in ((f"{len(known)} models", known), (f"{len(sharp)} with a sharp reference", sharp)):
+            errors = [abs(size(row) / row.reference - 1) for row in chosen]
+            ours = chosen is sharp and who.startswith("this")
+            value = median(errors) if errors else None
+            found.append(
+                Figure(
+                    f"median error of the speedup: {who}, {name}",
+                    f"{100 * value:.1f} %" if value is not None else "n/a",
+                    "<= 1 %" if ours else "",
+                    value <= _SIZE_BAR if ours and value is not None else None,
+                )
+            )
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = parser(__doc__)
     known = sorted(path.stem for path in _MODELS.glob("*.py") if path.stem != "__init__")
-    parser.add_argument("models", nargs="*", default=known)
-    parser.add_argument("--rows", type=Path, default=Path("against_script.jsonl"))
-    asked = parser.parse_args()
+    options.add_argument("models", nargs="*", default=known)
+    options.add_argument("--rows", type=Path, default=Path("against_script.jsonl"))
+    asked = options.parse_args()
     kept = [Row(**json.loads(line)) for line in asked.rows.read_text().splitlines()] if asked.rows.exists() else []
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # asking for devices must not open CUDA before the fork
     import torch._dynamo
@@ -260,7 +295,7 @@ def main() -> None:
         with asked.rows.open("a") as file:
             print(json.dumps(asdict(kept[-1])), file=file)
         print(kept[-1], flush=True)
-    _print(kept)
+    publish(as_record(kept), asked.json)
 
 
 if __name__ == "__main__":

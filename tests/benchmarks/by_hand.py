@@ -10,20 +10,20 @@ they are compared; the bar is 0.6.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from tests.benchmarks.tables import print_table
+from tests.benchmarks.record import Figure, device_here, parser, publish, record, table
 
 _PROJECT = Path(__file__).resolve().parents[2]
+_BAR = 0.6
 
 _COMMON = """
 import runpy, time, torch
@@ -136,11 +136,10 @@ def _import_path() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("target", nargs="?", default=f"{_PROJECT}/sample_models/convnet.py:ResNet18")
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    asked = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("target", nargs="?", default=f"{_PROJECT}/sample_models/convnet.py:ResNet18")
+    options.add_argument("--rounds", type=int, default=2)
+    asked = options.parse_args()
     rows = []
     for number in range(asked.rounds):
         if number % 2 == 0:
@@ -148,7 +147,7 @@ def main() -> None:
         else:
             ours, hand = program(asked.target), by_hand(asked.target)
         rows.append(Walls(*hand, *ours))
-    print_table(
+    shown = table(
         ("round", "by hand", "of it cold", "quick verdict", "of it cold", "ratio without"),
         [
             (str(number), f"{row.by_hand_s:.1f} s", f"{row.by_hand_cold_s:.1f} s", f"{row.program_s:.1f} s",
@@ -156,9 +155,10 @@ def main() -> None:
             for number, row in enumerate(rows, 1)
         ],
     )  # fmt: skip
-    print(f"\nmedian ratio {median(row.ratio for row in rows):.2f} (bar 0.6)")
-    if asked.json:
-        asked.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
+    ratio = median(row.ratio for row in rows)
+    name = f"quick verdict / the same facts by hand, {len(rows)} rounds of {Path(asked.target).name}"
+    figures = [Figure(name, f"{ratio:.2f}", f"<= {_BAR}", ratio <= _BAR)]
+    publish(record("by_hand", figures, [shown], device=device_here()), asked.json)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
 """How long looking at a very large cache and clearing it takes, and whether the screen stalls meanwhile:
-`python -m tests.benchmarks.caches [FILES]`, by default 100,000."""
+`python -m tests.benchmarks.caches [--files N]`, by default 100,000."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from tcompile_tui.host.cache_places import Place
 from tcompile_tui.host.cache_scan import scan
 from tcompile_tui.ui.screens import caches
 from tcompile_tui.ui.screens.caches import CachesScreen
+from tests.benchmarks.record import Figure, parser, publish, record, table
 from tests.host.cache_trees import code, inductor
 from tests.ui.screen_app import ScreenApp, screen_text
 
@@ -53,7 +53,10 @@ async def _press_look(app: ScreenApp) -> None:
 
 
 def main() -> None:
-    files = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    options = parser(__doc__)
+    options.add_argument("--files", type=int, default=100_000)
+    asked = options.parse_args()
+    files = asked.files
     with tempfile.TemporaryDirectory() as folder:
         place = fill(Path(folder) / "i", files)
         stall_s = asyncio.run(longest_stall_s(place))
@@ -65,10 +68,13 @@ def main() -> None:
         cleared = clear(chosen)
         times.append(time.perf_counter())
     assert cleared.files == files and not cleared.failures
-    print("| what | seconds | us a file |\n|---|---|---|")
-    for name, start_s, end_s in zip(("look", "choose", "clear"), times, times[1:], strict=False):
-        print(f"| {name} {files:,} files | {end_s - start_s:.2f} | {(end_s - start_s) / files * 1e6:.1f} |")
-    print(f"| longest stall of the screen while it looks | {stall_s:.3f} | |")
+    spent = {name: end_s - start_s for name, start_s, end_s in zip(("look", "choose", "clear"), times, times[1:])}
+    cells = [(f"{name} {files:,} files", f"{s:.2f} s", f"{s / files * 1e6:.1f} us") for name, s in spent.items()]
+    figures = [
+        *(Figure(f"Caches: {name} {files:,} files", f"{s:.2f} s") for name, s in spent.items()),
+        Figure("Caches: longest stall of the screen while it looks", f"{1e3 * stall_s:.0f} ms"),
+    ]
+    publish(record("caches", figures, [table(("what", "in all", "a file"), cells)]), asked.json)
 
 
 if __name__ == "__main__":

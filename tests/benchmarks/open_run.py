@@ -1,4 +1,4 @@
-"""Opening a long run from the list of runs: `python -m tests.benchmarks.open_run [MEGABYTES]`.
+"""Opening a long run from the list of runs: `python -m tests.benchmarks.open_run [--megabytes N]`.
 
 From the key to the Verdict on the screen (at most 2 s for 50 MB), and what the process then holds (at most 120 MB).
 """
@@ -22,10 +22,12 @@ from tcompile_tui.core.events import encode_event
 from tcompile_tui.core.spec import Arm
 from tcompile_tui.ui.screens.runs import RunsScreen
 from tcompile_tui.ui.screens.verdict import VerdictScreen
+from tests.benchmarks.record import Figure, parser, publish, record, table
 from tests.ui.recorded import CONVNET, recorded_run
 from tests.ui.screen_app import ScreenApp
 
 ROUNDS = 5
+_OPEN_BAR_S, _HELD_BAR_MB = 2, 120
 _BLOCK_STEPS = 200
 _INDEX_FROM = 1_000_000
 
@@ -78,18 +80,35 @@ def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         print(json.dumps(asyncio.run(open_it(Path(sys.argv[2])))))
         return
-    megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 50
+    options = parser(__doc__)
+    options.add_argument("--megabytes", type=int, default=50)
+    asked = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        write_long_run(Path(name), megabytes)
+        write_long_run(Path(name), asked.megabytes)
         command = [sys.executable, "-m", "tests.benchmarks.open_run", "--child", name]
         rounds = [
             json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             for _ in range(ROUNDS)
         ]
     seconds, cpu, held = zip(*rounds)
-    print(f"{'opened':<10}{'median':>10}{'best':>10}{'CPU':>10}{'memory':>12}")
-    figures = f"{median(seconds):>8.2f} s{min(seconds):>8.2f} s{median(cpu):>8.2f} s{max(held):>9.0f} MB"
-    print(f"{megabytes:>4} MB   {figures}")
+    opened_s = median(seconds)
+    figures = [
+        Figure(
+            f"opening a run of {asked.megabytes} MB",
+            f"{opened_s:.2f} s",
+            f"<= {_OPEN_BAR_S} s",
+            opened_s <= _OPEN_BAR_S,
+        ),
+        Figure(
+            "what the screens' process holds then",
+            f"{max(held):.0f} MB",
+            f"<= {_HELD_BAR_MB} MB",
+            max(held) <= _HELD_BAR_MB,
+        ),
+    ]
+    cells = (f"{opened_s:.2f} s", f"{min(seconds):.2f} s", f"{median(cpu):.2f} s", f"{max(held):.0f} MB")
+    shown = table(("opened", "median", "best", "CPU", "memory"), [(f"{asked.megabytes} MB", *cells)])
+    publish(record("open_run", figures, [shown]), asked.json)
 
 
 if __name__ == "__main__":

@@ -5,10 +5,12 @@ One process each, so these are the pairs' own intervals; "in a run" adds what an
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tcompile_tui.core.course import course_of
 from tcompile_tui.core.pairs import SpeedupInterval, conclude, drifted, paired_interval
 from tcompile_tui.core.spread import between_processes, mean_speedup
-from tests.benchmarks.tables import print_table
+from tests.benchmarks.record import Figure, parser, publish, record, table
 from tests.benchmarks.whole_runs import recorded_log_ratios
 from tests.core.streams import RECORDINGS, recorded
 
@@ -37,8 +39,12 @@ def _text(interval: SpeedupInterval) -> str:
 
 
 def main() -> None:
+    asked = parser(__doc__).parse_args()
     heads = ("recording", "eager / compiled", "conclusion", "drifted", "in a run", "eager / eager", "compiled steps")
-    print_table(heads, map(row, RECORDINGS))
+    rows = [row(name) for name in RECORDINGS]
+    told = ", ".join(f"{count} {word}" for word, count in Counter(cells[2] for cells in rows).items())
+    found = [Figure(f"{len(rows)} series recorded on an H200, judged again", told)]
+    publish(record("recorded", found, [table(heads, rows)]), asked.json)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ scripted. Nothing may grow: descriptors, threads, children, private folders, loc
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import gc
 import os
@@ -15,7 +14,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from time import monotonic
 
@@ -23,6 +22,7 @@ import psutil
 
 from tcompile_tui.host import roots
 from tcompile_tui.host.reclaim import descendants_of
+from tests.benchmarks.record import Figure, parser, publish, record, table
 from tests.host.hazards.scripted import run_scripted
 
 _SETTLING_RUNS = 10  # first uses of modules and pools
@@ -103,13 +103,19 @@ def soak(runs: int, settling: int = _SETTLING_RUNS, tell_every: int = 50) -> tup
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.soak")
-    parser.add_argument("--runs", type=int, default=500)
-    options = parser.parse_args()
-    before, after = soak(options.runs)
+    options = parser(__doc__)
+    options.add_argument("--runs", type=int, default=500)
+    asked = options.parse_args()
+    before, after = soak(asked.runs)
     more = after.more_than(before)
-    print(f"after {_SETTLING_RUNS} runs: {before}\nafter {options.runs} more: {after}")
-    print(f"left behind: {', '.join(more) if more else 'nothing'}")
+    name = f"left behind by {asked.runs} runs that end in {len(_ENDS)} ways"
+    figure = Figure(name, ", ".join(more) if more else "nothing", "nothing", not more)
+    heads = ("", *(field.name for field in fields(Left)))
+    cells = [
+        (label, *(str(number) for number in astuple(left)))
+        for label, left in ((f"after {_SETTLING_RUNS} runs", before), (f"after {asked.runs} more", after))
+    ]
+    publish(record("soak", [figure], [table(heads, cells)]), asked.json)
     return 1 if more else 0
 
 

@@ -1,4 +1,4 @@
-"""What the statistical benchmarks share: their two arguments, and one table as RESULTS.md has it."""
+"""What the benchmarks share: Markdown tables, and the two arguments of the statistical ones."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import argparse
 from collections.abc import Iterable, Sequence
 
 
-def arguments(description: str | None, runs: int, seed: int) -> tuple[int, int]:
-    """(runs, seed) from the command line."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+def statistical(parser: argparse.ArgumentParser, runs: int, seed: int = 2026) -> argparse.Namespace:
+    """The command line with `runs` and `seed`."""
     parser.add_argument("--runs", type=int, default=runs)
     parser.add_argument("--seed", type=int, default=seed)
-    read = parser.parse_args()
-    return read.runs, read.seed
+    return parser.parse_args()
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Numbers to the right."""
+    lines = [f"| {' | '.join(heads)} |", f"|{'|'.join('---:' if column else '---' for column in range(len(heads)))}|"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Markdown; numbers to the right."""
-    print(f"| {' | '.join(heads)} |")
-    print(f"|{'|'.join('---' if column == 0 else '---:' for column in range(len(heads)))}|")
-    for row in rows:
-        print(f"| {' | '.join(row)} |", flush=True)
+    print(markdown_table(heads, rows), flush=True)
 
 
 def share(part: int, whole: int) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from tcompile_tui.cli import main
 from tests.host.fake_run import start_fake_run
 
 _NET = """import torch
@@ -102,3 +105,19 @@ def test_arguments_after_two_dashes_are_the_models(tmp_path: Path) -> None:
     assert run.folder.name.split("-")[2] == "argv"
     assert '"--depth"' in (run.folder / "run.json").read_text()
     assert os.access(run.folder, os.W_OK)
+
+
+def _commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if not command.hidden:
+            yield " ".join((*path, name)), command
+            if isinstance(command, click.Group):
+                yield from _commands(command, (*path, name))
+
+
+@pytest.mark.parametrize(("name", "command"), list(_commands(main)))
+def test_every_command_and_option_says_what_it_is_for(name: str, command: click.Command) -> None:
+    assert command.help
+    shown = [option for option in command.params if isinstance(option, click.Option) and not option.hidden]
+    assert not [option.name for option in shown if not option.help]
+    assert "..." not in command.get_short_help_str(60), "the list of commands cuts it off"

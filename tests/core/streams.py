@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tcompile_tui.core import events as ev
+from tcompile_tui.core.data_spec import DataSpec
 from tcompile_tui.core.spec import Arm, Mode, Phase, Plan, Preset, RunSpec, parse_target
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.step_spec import USUAL_STEP, StepSpec
@@ -52,9 +53,10 @@ def replay(
     samples: Sequence[ev.Event] = (),
     device: str = "cpu",
     step: StepSpec = USUAL_STEP,
+    data: DataSpec | None = None,
 ) -> RunState:
     """The state after a run of these processes, one after the other."""
-    spec = RunSpec(parse_target("net.py"), modes=modes, device=device, plan=plan, preset=preset, step=step)
+    spec = RunSpec(parse_target("net.py"), modes=modes, device=device, plan=plan, preset=preset, step=step, data=data)
     state = RunState()
     state.apply(
         ev.RunStarted(
@@ -90,6 +92,7 @@ class Compiled:
     output: ev.LeafComparison = field(default_factory=lambda: leaf(1e-7))
     recompiles: int = 0
     allocated_bytes: int | None = None
+    reserved_bytes: int | None = None
 
 
 def leaf(relative_difference: float, **changes: Any) -> ev.LeafComparison:
@@ -106,12 +109,23 @@ def leaf(relative_difference: float, **changes: Any) -> ev.LeafComparison:
     return replace(plain, **changes)
 
 
-def eager_process(step_ms: float = EAGER_MS) -> Process:
+def model_ready(training: bool) -> ev.ModelReady:
+    """A batch of eight."""
+    return ev.ModelReady(
+        class_name="Net", file=None, line=None, parameters=1, parameter_bytes=4, training=training, input_batches=1,
+        inputs=(ev.TensorInfo("x", "float32", (8, 3), "cuda:0"),),
+    )  # fmt: skip
+
+
+def eager_process(
+    step_ms: float = EAGER_MS, reserved_bytes: int | None = None, model: ev.ModelReady | None = None
+) -> Process:
     return [
         started(Phase.EAGER),
         ev.ImportsDone(torch_s=1.0),
+        *([model] if model is not None else []),
         *_warm_up(Arm.EAGER, step_ms, first_s=0.5),
-        ev.MemoryPeak(arm=Arm.EAGER, steady_allocated_bytes=None, host_rss_bytes=400 << 20),
+        ev.MemoryPeak(arm=Arm.EAGER, steady_reserved_bytes=reserved_bytes, host_rss_bytes=400 << 20),
         *done(Phase.EAGER),
     ]
 
@@ -125,7 +139,12 @@ def cold_process(run: Compiled) -> Process:
         ev.GraphCaptured(compile_id="0/0", ops=7),
         *[recompiled] * run.recompiles,
         *_warm_up(Arm.COMPILED, EAGER_MS / run.speedup, run.compile_s, compiled=True),
-        ev.MemoryPeak(arm=Arm.COMPILED, steady_allocated_bytes=run.allocated_bytes, host_rss_bytes=500 << 20),
+        ev.MemoryPeak(
+            arm=Arm.COMPILED,
+            steady_allocated_bytes=run.allocated_bytes,
+            host_rss_bytes=500 << 20,
+            steady_reserved_bytes=run.reserved_bytes,
+        ),
         *done(Phase.COLD, run.mode),
     ]
 

@@ -271,6 +271,31 @@ def test_a_gradient_of_zero_is_measured_by_eagers_own_rounding() -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({}, ""),
+        ({"compiled_rms": 2e-1}, "its error"),
+        ({"compiled_slope": 1.01}, "scaled by 1.0100"),
+        ({"compiled_max": 1.0}, "largest error"),
+    ],
+)
+def test_gradients_may_be_further_off_where_the_outputs_rounding_is(changes: dict[str, Any], fault: str) -> None:
+    """As in a ResNet-18 of float32: some ReLUs flip, by chance more of them in one of the arms."""
+    gradient = replace(_referenced(3e-3, 1e-2, **changes), path="gradient of weight")
+    other = replace(_referenced(4e-3, 4e-3), path="gradient of bias")
+    output = replace(_referenced(1.2e-6, 2.7e-6), allclose_violations=0)
+    found = judged(output, other, gradient, training=True)
+    assert (found.agreement is Agreement.DIFFERENT, fault in found.detail) == (bool(fault), True)
+    assert found.path == "gradient of weight"
+
+
+def test_without_a_reference_a_gradient_of_one_per_cent_more_is_uncertain_and_random_numbers_are_wrong() -> None:
+    for relative, agreement in ((1.2e-2, Agreement.UNCERTAIN), (1.4, Agreement.DIFFERENT)):
+        assert judged(_gradient("weight", 1.0, relative, allclose_violations=1)).agreement is agreement
+    assert judged(differing(1.2e-2)).agreement is Agreement.DIFFERENT
+
+
+@pytest.mark.parametrize(
     ("reference", "compiled", "agreement"),
     [
         (2.2e-19, 2.4e-6, Agreement.WITHIN_ROUNDING),  # of a sample model's correct gradient on an H200

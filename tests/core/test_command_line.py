@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tcompile_tui.core import spec as sp
+from tcompile_tui.core.data_spec import DataSpec, read_data
 from tcompile_tui.core.spec import Mode, Plan, Preset, RunSpec, SpecError, Starts, Target, Task
 from tcompile_tui.core.step_spec import BuiltinOptimizer, Epoch, FileFunction, StepSpec, parse_step
 
@@ -125,6 +126,7 @@ runs = st.builds(
     inputs_from=st.none() | st.sampled_from(["my batch.pt", "data.py:make_batch"]),
     arguments=st.sampled_from([[], ["hidden=8", "act='a b'", "config=@c.json"]]).map(sp.parse_arguments),
     step=steps,
+    data=st.none() | st.builds(DataSpec, batch_ms=st.floats(1e-3, 1e6)) | st.builds(DataSpec, loader=functions),
 )
 
 
@@ -160,6 +162,7 @@ def read_command(line: str) -> RunSpec:
         dims=sp.parse_dims(given_as.get("dim", ())),
         inputs_from=one.get("inputs"),
         arguments=sp.parse_arguments(given_as.get("arg", ())),
+        data=read_data(one.get("data-ms"), one.get("loader")),
         step=parse_step([*(f"--{name}={one[name]}" for name in _STEP_WORDS if name in one), *flags]),
     )
 

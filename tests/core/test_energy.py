@@ -13,8 +13,11 @@ from tcompile_tui.core.spec import Arm, Mode, Phase, Preset, RunSpec, parse_targ
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.verdict import decide
 from tcompile_tui.core.verdict_json import verdict_document
+from tcompile_tui.report.html import html_page
+from tcompile_tui.report.markdown import markdown_text
 from tcompile_tui.report.text import verdict_text
 from tests.core.streams import Compiled, Process, cold_process, eager_process, replay, warm_process
+from tests.report.reported import reported
 
 IDLE_W = 90.0
 WATTS = {Arm.EAGER: 400.0, Arm.COMPILED: 600.0}
@@ -64,6 +67,8 @@ def test_it_is_told_and_changes_no_other_figure() -> None:
     state, without = _run(BOTH), _run([])
     text = " ".join(verdict_text(state, decide(state)).split())
     assert "energy 4.00 J eager, 3.00 J compiled, 25 % less (to 5 %)" in text
+    assert "| energy a step | 3.00 J |" in markdown_text(reported(state))
+    assert "<span>energy of a step</span><b>3.00 J</b><span>eager 4.00 J</span>" in html_page(reported(state))
     document = verdict_document(state, decide(state))["per_mode"]["default"]
     assert document["energy_j_per_step"] == {
         "eager": pytest.approx(EAGER_J), "compiled": pytest.approx(COMPILED_J), "saved_share": pytest.approx(0.25),

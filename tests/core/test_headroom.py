@@ -12,8 +12,10 @@ from tcompile_tui.core.spec import Arm
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.verdict import decide
 from tcompile_tui.core.verdict_json import verdict_document
+from tcompile_tui.report.markdown import markdown_text
 from tcompile_tui.report.text import verdict_text
 from tests.core.streams import Compiled, cold_process, eager_process, replay, warm_process
+from tests.report.reported import reported
 
 
 def _profile(arm: Arm, busy_ms: float, library_ms: float, fused_ms: float | None) -> ev.StepsProfiled:
@@ -59,6 +61,7 @@ def test_it_is_told_as_an_estimate_and_decides_nothing() -> None:
     state, without = _run(EAGER), _run()
     text = " ".join(verdict_text(state, decide(state)).split())
     assert "headroom room for about 2.50x here, by a profile of eager: the GPU waits 20 % of its step" in text
+    assert "| headroom | about 2.50x |" in markdown_text(reported(state))
     assert decide(state).decision is decide(without).decision
     document = verdict_document(state, decide(state))["per_mode"]["default"]
     assert document["headroom"]["ratio"] == pytest.approx(2.5, rel=1e-3)

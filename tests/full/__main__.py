@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -16,6 +15,8 @@ from time import monotonic
 from typing import Any
 
 import psutil
+
+from tests.benchmarks.record import Figure, parser, record, table, write
 
 from .expectations import Case, cases_in
 
@@ -97,14 +98,15 @@ def faults(case: Case, outcome: Outcome) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.full", description=__doc__)
-    parser.add_argument("--cases", type=Path, default=_CASES, metavar="DIR", help="folder with the case files")
-    parser.add_argument("--whole", action="store_true", help="print the whole answer of a case that fails")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only cases that begin like this")
-    options = parser.parse_args()
+    asked = parser(__doc__)
+    asked.add_argument("--cases", type=Path, default=_CASES, metavar="DIR", help="folder with the case files")
+    asked.add_argument("--whole", action="store_true", help="print the whole answer of a case that fails")
+    asked.add_argument("names", nargs="*", metavar="NAME", help="only cases that begin like this")
+    options = asked.parse_args()
     cases = cases_in(options.cases.absolute(), tuple(options.names))
-    failed = 0
-    print("| case | expected | got | ok |\n|---|---|---|---|")
+    failed, rows = 0, []
+    heads = ("case", "expected", "got", "ok")
+    print(f"| {' | '.join(heads)} |\n|---|---|---|---|")
     for case in cases:
         outcome = run_case(case, options.cases.absolute())
         wrong = faults(case, outcome)
@@ -112,10 +114,16 @@ def main() -> int:
         expected = f"{case.status} `{case.pattern}`" if case.status is not None else "a named end"
         got = f"{outcome.status} {outcome.answer[:_SHOWN_CHARS]} ({outcome.seconds:.0f} s)"
         row = [case.name, expected, got, "no: " + ", ".join(wrong) if wrong else "yes"]
-        print("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |", flush=True)
+        rows.append([cell.replace("|", "\\|").replace("\n", " ") for cell in row])
+        print(f"| {' | '.join(rows[-1])} |", flush=True)
         if wrong and options.whole:
             print(f"{case.name}: {outcome.answer}", file=sys.stderr, flush=True)
     print(f"\n{len(cases) - failed} of {len(cases)} as expected")
+    figure = Figure(
+        "hazard cases: named end, run folder readable, no process left",
+        f"{len(cases) - failed} of {len(cases)}", "all", not failed,
+    )  # fmt: skip
+    write(record("cases", [figure], [table(heads, rows)]), options.json)
     return 1 if failed or not cases else 0
 
 

@@ -108,7 +108,7 @@ def send_compile(channel: Channel) -> None:
 
 def measure(job: Job, channel: Channel) -> None:
     """A perfect machine: constant steps, one compile, pairs at a ratio of two."""
-    arm = Arm.EAGER if job.phase is Phase.EAGER else Arm.COMPILED
+    arm = job.arm or (Arm.EAGER if job.phase is Phase.EAGER else Arm.COMPILED)
     channel.send(
         ev.ModelReady(
             class_name="Net", file=job.source_path, line=1, parameters=1, parameter_bytes=4, training=False,
@@ -127,6 +127,12 @@ def measure(job: Job, channel: Channel) -> None:
     while not channel.should_finish(0) and first < 2_000:
         send_block(channel, arm, ev.BlockRole.WARMUP, first, jittered(arm, STEPS))
         first += STEPS
+    if job.phase is Phase.WARM and os.environ.get("SCRIPT") == "no-room":
+        channel.send(ev.WorkerFailed(stage="eager steps", error_type="OutOfMemoryError", message="", fault="memory"))
+        os._exit(1)
+    if job.phase is Phase.APART:
+        for number in range(job.max_pairs):
+            send_block(channel, arm, ev.BlockRole.APART, first + 10 * number, jittered(arm, 10))
     if job.phase is Phase.WARM:
         leaf = ev.LeafComparison("output", "float32", 1, same_structure=True)
         channel.send(ev.OutputsCompared(comparison=ev.ComparisonKind.COMPILED, leaves=(leaf,)))

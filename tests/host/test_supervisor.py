@@ -86,6 +86,20 @@ def test_further_processes_are_measured_where_they_matter(
     assert run.verdict["per_mode"]["default"]["speedup"]["processes"] == warm
 
 
+def test_arms_that_do_not_fit_side_by_side_run_in_turn(tmp_path: Path) -> None:
+    run = start_fake_run(tmp_path, "no-room", "--preset", "quick")
+    status, out, err = run.finish()
+    assert status == 0, err
+    ended = [event.phase for event in run.events if isinstance(event, ev.PhaseEnded)]
+    assert ended == [Phase.EAGER, Phase.COLD, Phase.WARM, *[Phase.APART] * 4], "one round is enough for 2x"
+    arms = [event.arm.value[0] for event in run.events if isinstance(event, ev.Block) and event.steps == 1]
+    assert "".join(arms) == "eccecce", "eager, cold, warm, then A B B A"
+    mode = run.verdict["per_mode"]["default"]
+    assert (mode["status"], mode["compared_in"]) == ("measured", "unpaired process blocks")
+    assert mode["speedup"]["value"] == pytest.approx(2.0, rel=0.01)
+    assert run.verdict["decision"] == "ENABLE WITH CARE" and "unpaired process blocks" in out
+
+
 def test_what_comes_after_the_measurement_may_crash(tmp_path: Path) -> None:
     run = start_fake_run(tmp_path, "crash-afterwards")
     status, _, err = run.finish()

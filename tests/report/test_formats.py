@@ -13,13 +13,17 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from tcompile_tui.core.spec import Arm
+from tcompile_tui.core import events as ev
+from tcompile_tui.core.data_spec import DataSpec
+from tcompile_tui.core.spec import Arm, Phase
 from tcompile_tui.core.state import RunState
+from tcompile_tui.core.step_spec import FileFunction
 from tcompile_tui.core.verdict import Decision
 from tcompile_tui.report.document import report_json, report_schema
 from tcompile_tui.report.markdown import code, markdown_text, prose
 from tcompile_tui.report.prometheus import prometheus_text
 from tcompile_tui.report.series import series_csv
+from tests.core.streams import Compiled, both, done, eager_process, replay, started
 from tests.report.reported import HOSTILE, hostile, recorded, reported
 from tests.ui.recorded import CONVNET, POINTWISE, TRANSFORMER, TWO_BREAKS
 from tests.ui.verdict_cases import CASES
@@ -48,6 +52,15 @@ def test_so_is_that_of_every_decision(decision: Decision, schema: jsonschema.Dra
     document = json.loads(report_json(reported(CASES[decision]())))
     schema.validate(document)
     assert document["verdict"]["decision"] == decision.value
+
+
+def test_so_is_that_of_a_run_whose_loader_was_timed(schema: jsonschema.Draft202012Validator) -> None:
+    timed = ev.LoaderTimed(batches=100, batch_ns=20e6, workers=4, samples=8)
+    loader = [started(Phase.LOADER), timed, *done(Phase.LOADER)]
+    data = DataSpec(loader=FileFunction("data.py", "loader"))
+    run = reported(replay(eager_process(), loader, *both(Compiled(speedup=1.8)), data=data))
+    schema.validate(json.loads(report_json(run)))
+    assert "| data a step | 20.0 ms |" in markdown_text(run) and "| end to end | 1.000x |" in markdown_text(run)
 
 
 def test_the_schema_refuses_what_it_does_not_name(schema: jsonschema.Draft202012Validator) -> None:

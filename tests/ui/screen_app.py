@@ -31,14 +31,16 @@ class ScreenApp(TCompileApp):
         super().__init__(runs_dir, ascii_only=ascii_only)
         self._make_screen = screen
         self.led_to: list[tuple[Any, ...]] = []
+        self.complaint = ""
         self.shown: VerdictShown | None = None
         self.last: Screen[Any] | None = None
 
     def _first_screen(self) -> Screen[None]:
         return self._make_screen()
 
-    def show_setup(self, target: str | None = None) -> None:
+    def show_setup(self, target: str | None = None, complaint: str = "") -> None:
         self.led_to.append(("setup", target))
+        self.complaint = complaint
 
     def follow(self, path: Path) -> None:
         self.led_to.append(("follow", path))

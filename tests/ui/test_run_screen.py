@@ -244,7 +244,9 @@ class Asked:
             return lambda folder: self.runs.append(what) or True
 
         monkeypatch.setattr(TCompileApp, "show_verdict", show_verdict)
-        monkeypatch.setattr(TCompileApp, "show_setup", lambda app, target=None: self.setups.append(target))
+        monkeypatch.setattr(
+            TCompileApp, "show_setup", lambda app, target=None, complaint="": self.setups.append(target)
+        )
         monkeypatch.setattr(run_module, "ask_to_decide_now", tell("decide"))
         monkeypatch.setattr(run_module, "ask_to_abandon", tell("abandon"))
 

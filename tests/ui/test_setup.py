@@ -242,8 +242,8 @@ async def test_missing_inputs_are_asked_for_when_it_is_to_run(launched: FakeLaun
             "input ids",
             "input mask",
             "batch",
-            "step",
             "plan",
+            "step",
         ]
         assert reasons(screen) == {} and "fill in the inputs" in title(app)
         await pilot.press("r")
@@ -272,7 +272,7 @@ async def test_several_models_are_listed_and_one_is_chosen(launched: FakeLaunch)
         screen.query_one("#models").focus()
         await pilot.press("down")
         await until(pilot, lambda: "several.py:Decoder" in command(app) and "target" not in reasons(screen))
-        expected = ["target", "arguments", "input x", "batch", "step", "plan"]
+        expected = ["target", "arguments", "input x", "batch", "plan", "step"]
         await until(pilot, lambda: [f.key for f in screen.query(Field) if f.display] == expected)
 
 
@@ -414,10 +414,10 @@ async def test_up_and_down_go_from_field_to_field() -> None:
         await pilot.press("down")
         assert screen.focused is screen.query_one("#dtype")
         await pilot.press("up", "up")
-        assert screen.focused is screen.query_one("#modes")
+        assert screen.focused is screen.query_one("#preset")
         screen.query_one("#plan-line").focus()
         await pilot.press("up")
-        assert screen.focused is screen.query_one("#step-line")
+        assert screen.focused is screen.query_one("#modes")
 
 
 async def test_a_click_chooses() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tcompile_tui.core import events as ev
+from tcompile_tui.core.data_spec import DataSpec
 from tcompile_tui.core.spec import Mode, Phase
 from tcompile_tui.core.verdict import Decision, decide, verdict_of
 from tcompile_tui.host.run_folder import RunFolder
@@ -46,6 +47,12 @@ async def test_each_decision_shows_its_word_its_symbol_and_what_to_do(decision: 
     assert all(row in text for row in big_rows(decision.value))
     assert f"{LOOKS[decision].symbol} {LOOKS[decision].meaning}" in text
     assert ("paste" if decide(state).paste_line else "next") in text
+
+
+async def test_data_that_hides_the_gain_is_seen_at_first_look(tmp_path: Path) -> None:
+    state = replay(eager_process(), *both(Compiled(speedup=2.0)), data=DataSpec(batch_ms=20.0))
+    text = await text_of(app_for(state, tmp_path), size=(100, 40))
+    assert "fix the loader first" in text and "20.0 ms a step; steps alone 2.00x" in text
 
 
 def test_decisions_differ_without_colour() -> None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from tcompile_tui.core.discover import resolve
 from tcompile_tui.core.events import Event
 from tcompile_tui.core.shape_spec import ShapeHandling
-from tcompile_tui.core.spec import Job, Mode, Phase, Preset, RunSpec, Target
+from tcompile_tui.core.spec import Arm, Job, Mode, Phase, Preset, RunSpec, Target
 from tcompile_tui.core.state import ProcessState
 from tcompile_tui.core.step_spec import USUAL_STEP, StepSpec
 from tcompile_tui.host import roots
@@ -68,6 +68,7 @@ def run_phase(
     artifacts_from: Path | None = None,
     artifacts_to: Path | None = None,
     handling: ShapeHandling | None = None,
+    arm: Arm | None = None,
     **spec_changes: Any,
 ) -> PhaseRun:
     """Run `phase` of the model file on the CPU, with private caches; what is written goes to `folder`. `start(private)`
@@ -85,6 +86,7 @@ def run_phase(
             reference_file=str(reference_file) if reference_file is not None else None,
             artifacts_from=str(artifacts_from) if artifacts_from is not None else None,
             artifacts_to=str(artifacts_to) if artifacts_to is not None else None, handling=handling,
+            arm=arm,
         )  # fmt: skip
         fresh = FreshStart(
             sys.executable,

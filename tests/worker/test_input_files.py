@@ -58,6 +58,14 @@ def test_what_is_no_saved_batch_is_told(tmp_path: Path) -> None:
     assert "No such file" in refusal(str(tmp_path / "none.pt"))
 
 
+def test_what_cannot_be_pickled_is_told_and_may_come_from_a_function(tmp_path: Path) -> None:
+    (tmp_path / "gone.pt").write_bytes(b"cmodule_that_is_gone\nBatch\n.")
+    assert "holds objects beside tensors" in refusal(str(tmp_path / "gone.pt"))
+    file = tmp_path / "locked.py"
+    file.write_text("import threading\ndef make_batch():\n    return {'lock': threading.Lock()}\n")
+    assert load_inputs(f"{file}:make_batch")["lock"].acquire()
+
+
 def test_a_function_makes_the_batch(tmp_path: Path) -> None:
     file = tmp_path / "data.py"
     file.write_text(

@@ -15,7 +15,7 @@ from tcompile_tui.core.accuracy import Agreement, judge
 from tcompile_tui.core.spec import Arm, Mode, Phase
 from tcompile_tui.core.step_spec import FileFunction, StepSpec
 from tcompile_tui.worker.failures import StageError
-from tcompile_tui.worker.loading import _load_file
+from tcompile_tui.worker.loading import load_file
 from tcompile_tui.worker.own_code import load_own_code
 
 from .driver import run_phase
@@ -76,14 +76,14 @@ def _written(path: Path, text: str) -> Path:
     return path
 
 
-def _loss(path: Path, load_file: Any = _load_file, name: str = "loss") -> Any:
+def _loss(path: Path, load_file: Any = load_file, name: str = "loss") -> Any:
     return load_own_code(StepSpec(loss=FileFunction(str(path), name)), load_file).loss
 
 
 def test_a_function_comes_from_the_module_that_is_there_already(tmp_path: Path) -> None:
     """Another one would have classes of its own."""
     path = _written(tmp_path / "already_there.py", "def loss(output):\n    return output\n")
-    module = _load_file(str(path))
+    module = load_file(str(path))
     assert _loss(path, _never) is module.loss
 
 

@@ -57,6 +57,27 @@ def test_an_exit_in_forward_is_a_failure_with_its_place(tmp_path: Path) -> None:
     assert failure.source == "sys.exit(0)" and failure.fault == "model"
 
 
+_SIDE_BY_SIDE = """    copied = False
+
+    def __deepcopy__(self, memo):
+        other = Net()
+        other.copied = True
+        return other
+
+    def forward(self, x):
+        if self.copied:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return x + 1
+"""
+
+
+def test_an_arm_that_runs_apart_needs_no_second_copy(tmp_path: Path) -> None:
+    run = run_phase(_model(tmp_path, _SIDE_BY_SIDE), tmp_path, Phase.APART, Mode.DEFAULT, arm=Arm.EAGER)
+    assert run.process.done, run.process.failure
+    assert list(run.process.apart) == [Arm.EAGER] and len(run.process.apart[Arm.EAGER]) == 8
+    assert run.process.compiled is None and not run.process.pairs
+
+
 def test_threads_and_exit_hooks_do_not_hold_the_worker(tmp_path: Path) -> None:
     """Beside that: an eager process does not import the compiler, so no eager step pays for it."""
     model = _model(

@@ -115,8 +115,9 @@ One start is one draw: a cold or warm start counts as changed from about a third
         different = {difference.name for difference in found.differences}
         facts = (("device", run.device_name), ("torch", f"torch {run.torch_version}"))
         common = ", ".join(text for name, text in facts if name not in different)
-        target = one_line(str(run.spec.target), self._program.ascii_only) if "model" not in different else ""
-        return Content.assemble(("Compare  ", "bold"), target, (f"  {one_line(common)}", "$foreground-muted"))
+        target = Content(one_line(str(run.spec.target), self._program.ascii_only) if "model" not in different else "")
+        parts = (target, Content.styled(one_line(common), "$foreground-muted"))
+        return Content("  ").join([Content.styled("Compare", "bold"), *(part for part in parts if part)])
 
     def _names(self) -> Content:
         sides = (("before", self._comparison.before), ("after", self._comparison.after))

@@ -32,7 +32,6 @@ class HelpScreen(ModalScreen[None], CommandScreen[None]):
     HelpScreen Horizontal { height: auto; }
     HelpScreen .term { color: $accent; text-style: bold; margin-right: 2; }
     HelpScreen .text { width: 1fr; }
-    HelpScreen .keys { margin-top: 1; }
     """
 
     def __init__(self, screen: Screen[Any]) -> None:
@@ -43,7 +42,7 @@ class HelpScreen(ModalScreen[None], CommandScreen[None]):
         with VerticalScroll(classes="panel") as panel:
             panel.border_title = "Help"
             yield from _two_columns(list(self._explanations()))
-            yield Static("", classes="keys")
+            yield Static("")
             commands = commands_of(self._about, self.app)
             yield from _two_columns([(self._key_names(command), command.help) for command in commands])
         yield Footer(show_command_palette=False)

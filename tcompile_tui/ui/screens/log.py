@@ -35,7 +35,7 @@ class LogScreen(ModalScreen[None], CommandScreen[None]):
     )
     HELP = "The file as it is, without its control characters. Arrow keys, page keys, home and end move."
     DEFAULT_CSS = """
-    LogScreen > Log { height: 1fr; background: $surface; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; }
+    LogScreen > Log { height: 1fr; background: $surface; overflow: auto; scrollbar-size: 1 1; }
     """
 
     def __init__(self, path: Path) -> None:

@@ -34,6 +34,7 @@ TICK_S = 0.2
 _APPLY_S = 0.006
 _CATCH_UP_S = 0.03
 _MESSAGE_S = 5.0
+_PLOT_TITLE = "step times, keys + - z zoom, g log scale"
 _SPEEDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 _LIVE_ACTIONS = {"decide_now"}
 _REPLAY_ACTIONS = {"slower", "faster", "hold", "jump_to_end"}
@@ -64,6 +65,7 @@ class RunScreen(CommandScreen[None]):
         Command("plus,equals_sign", "zoom_in", "Zoom in", "Plot fewer of the last steps", show=False),
         Command("minus", "zoom_out", "Zoom out", "Plot more of the last steps", show=False),
         Command("z", "whole_run", "Whole run", "Plot the whole run, or its tail", show=False),
+        Command("g", "log_scale", "Log scale", "Plot times on a logarithmic scale, or a linear one", show=False),
         Command("v", "verdict", "Verdict", "The verdict; before the end, the one so far"),
         Command("b", "back", "Back", "To Setup; a live run goes on"),
         Command("escape", "close", "Close", "Close the log, or go back", show=False),
@@ -190,7 +192,7 @@ histories   two seconds a character, from 0 to the value's limit"""
             if panel.display and not isinstance(panel, RunTitle):
                 panel.show(self.state, now_s)
         self.query_one(TimingPlot).show(*plotted(self.state))
-        name_pane(self.query_one("#plot"), "step times", self._program.ascii_only)
+        name_pane(self.query_one("#plot"), _PLOT_TITLE, self._program.ascii_only)
         if self.has_class("-logging"):
             self.query_one(LogPanel).look()
         self._draw_title()
@@ -246,6 +248,9 @@ histories   two seconds a character, from 0 to the value's limit"""
             plot.zoom_in()
         else:
             plot.window = None
+
+    def action_log_scale(self) -> None:
+        self.query_one(TimingPlot).toggle_log()
 
     def action_decide_now(self) -> None:
         asked = ask_to_decide_now(self._feed.folder)

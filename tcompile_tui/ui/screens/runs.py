@@ -24,15 +24,18 @@ from tcompile_tui.host.run_folder import RunFolder, RunStatus, RunSummary, list_
 from tcompile_tui.ui.commands import Command, CommandScreen
 from tcompile_tui.ui.screens.comparison import ComparisonScreen
 from tcompile_tui.ui.screens.confirm import ConfirmScreen
+from tcompile_tui.ui.widgets.cache_list import shown_path
 from tcompile_tui.ui.widgets.literal import literal, one_line
 
 if TYPE_CHECKING:
     from tcompile_tui.ui.app import TCompileApp
 
 _LOOK_S = 2.0
-_WIDE = 110
+_WIDE, _TINY = 110, 60
 _WIDE_COLUMNS = ("  ", "date", "model", "modes", "decision", "speedup", "torch", "device")
 _NARROW_COLUMNS = ("  ", "date", "model", "decision", "speedup", "device")
+_TINY_COLUMNS = ("  ", "model", "decision", "speedup")
+_MODEL_WIDTHS = {_WIDE_COLUMNS: 22, _NARROW_COLUMNS: 17, _TINY_COLUMNS: 12}
 _OF_A_RUN = frozenset({"open", "replay", "delete", "newest", "oldest", "mark", "compare"})
 _ENDED = (RunStatus.DONE, RunStatus.DIED)
 _MARKS = {RunStatus.RUNNING: "*", RunStatus.DIED: "x", RunStatus.ELSEWHERE: "@", RunStatus.DONE: " "}
@@ -101,7 +104,7 @@ x  the run died before its end; opening it shows what its records tell
     RunsScreen #none { height: 1fr; padding: 1 2; display: none; }
     RunsScreen.-empty #none { display: block; }
     RunsScreen.-empty DataTable, RunsScreen.-empty #detail { display: none; }
-    RunsScreen #detail { height: 6; max-height: 40%; }
+    RunsScreen #detail { height: 7; max-height: 40%; }
     """
 
     def __init__(self) -> None:
@@ -157,7 +160,8 @@ x  the run died before its end; opening it shows what its records tell
         self.refresh_bindings()
         running = sum(row.run.status is RunStatus.RUNNING for row in rows)
         note = plural(len(rows), "run") + (f", {running} running" if running else "")
-        title = Content.assemble(("Runs  ", "bold"), note, (f"  {self._program.runs_dir}", "$foreground-muted"))
+        where = shown_path(self._program.runs_dir, max(1, self.size.width), self._program.ascii_only)
+        title = Content.assemble(("Runs  ", "bold"), note, (f"  {where}", "$foreground-muted"))
         self.query_one(".title", Static).update(title)
         self._fill()
 
@@ -167,10 +171,10 @@ x  the run died before its end; opening it shows what its records tell
             return
         table = self._table
         chosen = self._chosen
-        wide = self.size.width >= _WIDE
         table.clear(columns=True)
-        cells = [self._cells(row, wide) for row in self._rows]
-        for column, name in enumerate(_WIDE_COLUMNS if wide else _NARROW_COLUMNS):
+        columns = self._columns
+        cells = [self._cells(row, columns) for row in self._rows]
+        for column, name in enumerate(columns):
             # A column that finds its width by itself is drawn too narrow at first.
             table.add_column(name, width=max(len(name), *(row[column].cell_len for row in cells)))
         for row_cells in cells:
@@ -179,18 +183,25 @@ x  the run died before its end; opening it shows what its records tell
         table.move_cursor(row=index, animate=False)
         self._describe()
 
-    def _cells(self, row: RunRow, wide: bool) -> list[Text]:
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """Those that there is room for."""
+        width = self.size.width
+        return _WIDE_COLUMNS if width >= _WIDE else _NARROW_COLUMNS if width >= _TINY else _TINY_COLUMNS
+
+    def _cells(self, row: RunRow, columns: tuple[str, ...]) -> list[Text]:
         info = row.run.info
-        texts = [
-            _MARKS[row.run.status] + ("+" if row.run.name in self._marked else " "),
-            _when(info.started_at),
-            _cut(info.spec.target.label, 22 if wide else 17),
-        ]
-        texts += [_cut(row.modes, 24)] if wide else []
-        texts += [_cut(row.decision, 19), ratio(row.speedup).rjust(7)]
-        texts += [_cut(info.torch_version.partition("+")[0], 8)] if wide else []
-        texts += [_cut(info.device_name.removeprefix("NVIDIA "), 12)]
-        return [Text(literal(text, self._program.ascii_only), no_wrap=True) for text in texts]
+        texts = {
+            "  ": _MARKS[row.run.status] + ("+" if row.run.name in self._marked else " "),
+            "date": _when(info.started_at),
+            "model": _cut(info.spec.target.label, _MODEL_WIDTHS[columns]),
+            "modes": _cut(row.modes, 24),
+            "decision": _cut(row.decision, 19),
+            "speedup": ratio(row.speedup).rjust(7),
+            "torch": _cut(info.torch_version.partition("+")[0], 8),
+            "device": _cut(info.device_name.removeprefix("NVIDIA "), 12),
+        }
+        return [Text(literal(texts[name], self._program.ascii_only), no_wrap=True) for name in columns]
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
         self._describe()

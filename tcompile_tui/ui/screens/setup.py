@@ -62,7 +62,8 @@ class Title(Static):
 
 
 class SetupScreen(CommandScreen[None]):
-    """Opens with `target` in the form, or with the files to choose from."""
+    """Opens with `target` in the form, or with the files to choose from. `complaint` is one line about what the form
+    holds: it stands there until something is changed."""
 
     AUTO_FOCUS = ""
     VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL_LINES, "-tall")]  # noqa: RUF012
@@ -97,8 +98,9 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
     SetupScreen #files-panel.-hidden { display: none; }
     """
 
-    def __init__(self, target: str | None) -> None:
+    def __init__(self, target: str | None, complaint: str = "") -> None:
         super().__init__()
+        self._complaint = complaint
         self._cwd = Path.cwd()
         self._given = target or ""
         self._tree: ModelTree | None = None
@@ -126,7 +128,8 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
 
     def on_mount(self) -> None:
         self.query_one(CommandBar).border_title = "The same from a shell"
-        self.query_one("#files-panel").border_title = "Files"
+        files = self.query_one("#files-panel")
+        files.border_title, files.border_subtitle = "Files", "arrows, then enter"
 
     def on_title_drawn(self) -> None:
         self.set_timer(_WRITE_S, self._fill)
@@ -196,6 +199,10 @@ Enter or escape leaves a text field. The line at the bottom does the same from a
         if self._tree is not None:
             self._tree.mark(facts.path)
         self._show_command()
+        if self._complaint:
+            fields.refuse(self._complaint)
+            self._say("correct what is marked with !")
+            self._complaint = ""
         if self._wanted is not None:
             self._wanted()
 

@@ -14,7 +14,7 @@ from textual.widgets import Footer, OptionList, Static
 from tcompile_tui.core.events import WorkerFailed
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import plural
-from tcompile_tui.core.verdict import verdict_of
+from tcompile_tui.core.verdict import ExitCode, verdict_of
 from tcompile_tui.host.run_folder import RunFolder, write_atomically
 from tcompile_tui.report.formats import ReportFormat
 from tcompile_tui.ui.commands import Command, CommandScreen
@@ -48,7 +48,7 @@ class VerdictScreen(CommandScreen[None]):
         Command("l", "log", "Log", "What the model printed"),
         Command("t", "tracebacks", "Traceback", "The tracebacks of what failed"),
         Command("s", "save_report", "Save", "Save a report: text, Markdown, html, JSON, a script, CSV"),
-        Command("r", "rerun", "Rerun", "To Setup, with this model"),
+        Command("r", "rerun", "Rerun", "To Setup, with this model; what failed is said there too"),
         Command("h", "runs", "Runs", "Earlier runs"),
         Command("x", "caches", "Caches", "The compile caches, this run's among them, and clearing them"),
         Command("q,escape", "back", "Back", "Back, in the end to Setup"),
@@ -300,7 +300,9 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
 
     def action_rerun(self) -> None:
         run = self._state.run
-        self._program.show_setup(str(run.spec.target) if run is not None else None)
+        may_be_corrected = self._verdict.exit_code in (ExitCode.BAD_INPUT, ExitCode.EAGER_FAILS)
+        complaint = self._verdict.headline if may_be_corrected else ""
+        self._program.show_setup(str(run.spec.target) if run is not None else None, complaint)
 
     def action_runs(self) -> None:
         self._program.show_runs()

@@ -10,6 +10,7 @@ from typing import ClassVar
 from textual.content import Content
 
 from tcompile_tui.core import events as ev
+from tcompile_tui.core.pairs import SpeedupInterval
 from tcompile_tui.core.results import ModeResult, ModeStatus, mode_result
 from tcompile_tui.core.spec import Arm, Mode, Phase
 from tcompile_tui.core.state import ArmSteps, ProcessState, RunState
@@ -130,11 +131,16 @@ def _eager_row(state: RunState) -> _Row:
 def _mode_row(state: RunState, mode: Mode, result: ModeResult | None) -> _Row:
     cold, warm = state.process_of(Phase.COLD, mode), state.process_of(Phase.WARM, mode)
     current = state.current
-    process = warm or cold
+    apart = state.process_of(Phase.APART, mode)
+    process = apart or warm or cold
     active = current is not None and current is process
     arm = _latest_arm(state, Arm.COMPILED, mode)
-    steps = sum(len(p.arms[Arm.COMPILED].series) for p in (cold, warm) if p is not None and Arm.COMPILED in p.arms)
-    interval = warm.interval if warm is not None else None
+    steps = sum(
+        len(p.arms[Arm.COMPILED].series) for p in (cold, warm, apart) if p is not None and Arm.COMPILED in p.arms
+    )
+    interval: SpeedupInterval | None = warm.interval if warm is not None else None
+    if interval is None and result is not None and result.apart is not None:
+        interval = result.apart.speedup
     cold_even, warm_even = (result.break_even_cold, result.break_even_warm) if result is not None else (None, None)
     cold_start = result.cold_start if result is not None else None
     cells = (
@@ -172,6 +178,8 @@ def _trouble(process: ProcessState | None) -> str:
     """Why a process has no result; empty if nothing went wrong."""
     if process is None:
         return ""
+    if process.phase is Phase.WARM and process.failure is not None and process.failure.fault == "memory":
+        return "eager and compiled do not fit into memory side by side: each runs alone"
     if process.failure is not None:
         return f"{process.failure.error_type}: {process.failure.message}"
     if process.ended is not None and process.ended.outcome not in (ev.Outcome.OK, ev.Outcome.STOPPED):

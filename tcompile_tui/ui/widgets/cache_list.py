@@ -18,8 +18,8 @@ from tcompile_tui.ui.widgets.literal import one_line
 
 _DIM = "$foreground-muted"
 _SIZE_WIDTH, _FILES_WIDTH, _AGE_WIDTH = 10, 9, 10
-_FIGURES_WIDTH = _SIZE_WIDTH + _FILES_WIDTH + _AGE_WIDTH
-_LEAST_NAME_WIDTH = 12
+_ROOM_FOR_ALL = 60
+_LEAST_NAME_WIDTH, _LEAST_PATH = 12, 8
 _LABEL_WIDTH = 14
 
 
@@ -66,32 +66,35 @@ def shown_path(path: Path, width: int, ascii_only: bool) -> str:
 
 def row_line(row: CacheRow, width: int, now_s: float, ascii_only: bool) -> Content:
     """One line: the name on the left, figures in columns on the right."""
-    name_width = max(_LEAST_NAME_WIDTH, width - _FIGURES_WIDTH)
+    figures_width = _figures_width(width)
+    name_width = max(_LEAST_NAME_WIDTH, width - figures_width)
     if row.note is not None:
-        return Content.assemble(("in memory".ljust(_LABEL_WIDTH), _DIM), one_line(row.note.line, ascii_only))
+        line = Content.assemble(("in memory".ljust(_LABEL_WIDTH), _DIM), one_line(row.note.line, ascii_only))
+        return line if line.cell_length <= width else line.truncate(width - 2) + ".."
     report = row.report
     if report is None:
         return Content()
     if row.total is not None:
         name = f"  {row.total.kind.label}"[:name_width].ljust(name_width)
-        return Content(name + _figures(row.total.bytes, row.total.files, now_s - row.total.newest_s))
+        return Content(name + _figures(width, row.total.bytes, row.total.files, now_s - row.total.newest_s))
     tag = _tag(report)
     label = report.place.family.label.ljust(_LABEL_WIDTH)
     room = name_width - len(label) - (len(tag) + 2 if tag else 0)
-    path = shown_path(report.place.path, max(8, room), ascii_only)
+    path = shown_path(report.place.path, room, ascii_only) if room >= _LEAST_PATH else ""
     if not report.contents.exists or report.contents.problem is not None:
         what = "not there" if not report.contents.exists else "not cleared from here"
-        return Content.assemble((label, _DIM), (path.ljust(max(0, room)) + what.rjust(_FIGURES_WIDTH), _DIM))
+        return Content.assemble((label, _DIM), (path.ljust(max(0, room)) + what.rjust(figures_width), _DIM))
     newest_s = report.newest_s
-    figures = _figures(report.bytes, report.files, now_s - newest_s if newest_s is not None else None)
+    figures = _figures(width, report.bytes, report.files, now_s - newest_s if newest_s is not None else None)
     parts = Content.assemble((label, "bold"), path, (f"  {tag}" if tag else "", "bold $warning"))
     return Content.assemble(parts, " " * max(0, name_width - parts.cell_length), (figures, "bold"))
 
 
 def column_titles(width: int) -> str:
     """Above the rows."""
-    name = "what and where".ljust(max(_LEAST_NAME_WIDTH, width - _FIGURES_WIDTH))
-    return name + "size".rjust(_SIZE_WIDTH) + "files".rjust(_FILES_WIDTH) + "newest".rjust(_AGE_WIDTH)
+    name = "what and where".ljust(max(_LEAST_NAME_WIDTH, width - _figures_width(width)))
+    more = "files".rjust(_FILES_WIDTH) + "newest".rjust(_AGE_WIDTH)
+    return name + "size".rjust(_SIZE_WIDTH) + (more if width >= _ROOM_FOR_ALL else "")
 
 
 def describe(row: CacheRow, now_s: float, ascii_only: bool) -> Content:
@@ -141,9 +144,15 @@ def _tag(report: PlaceReport) -> str:
     return ", ".join(words)
 
 
-def _figures(bytes_: int, files: int, age_s: float | None) -> str:
+def _figures_width(width: int) -> int:
+    """Of the columns on the right: on a narrow screen only the size."""
+    return _SIZE_WIDTH + (_FILES_WIDTH + _AGE_WIDTH if width >= _ROOM_FOR_ALL else 0)
+
+
+def _figures(width: int, bytes_: int, files: int, age_s: float | None) -> str:
     age = ago(age_s) if age_s is not None else ""
-    return size(bytes_).rjust(_SIZE_WIDTH) + count(files).rjust(_FILES_WIDTH) + age.rjust(_AGE_WIDTH)
+    more = count(files).rjust(_FILES_WIDTH) + age.rjust(_AGE_WIDTH)
+    return size(bytes_).rjust(_SIZE_WIDTH) + (more if width >= _ROOM_FOR_ALL else "")
 
 
 def ago(seconds: float) -> str:

@@ -33,17 +33,6 @@ LOOKS = {
     Decision.STOPPED: Look("■", "#", "ended before the answer", "-stopped"),
 }
 
-DECISION_STYLES = {
-    "-enable": "$success",
-    "-care": "$success",
-    "-test": "$warning",
-    "-skip": "$primary",
-    "-eager": "$warning",
-    "-cannot": "$error",
-    "-failed": "$error",
-    "-stopped": "$foreground-muted",
-}
-
 SEVERITY_MARKS = {Severity.BLOCKER: "!!", Severity.WARNING: "!", Severity.ADVICE: ">", Severity.NOTE: "-"}
 SEVERITY_STYLES = {
     Severity.BLOCKER: "bold $error",

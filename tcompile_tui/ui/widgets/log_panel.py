@@ -57,7 +57,7 @@ class LogPanel(Vertical):
     """The end of the run's log. `look` reads what is new."""
 
     DEFAULT_CSS = """
-    LogPanel > Log { height: 1fr; background: $background; scrollbar-size: 1 1; }
+    LogPanel > Log { height: 1fr; background: $background; overflow: auto; scrollbar-size: 1 1; }
     LogPanel > Log:focus { background-tint: $foreground 0%; }
     LogPanel > Static { height: 1; display: none; text-wrap: nowrap; text-overflow: clip; }
     LogPanel > Static.-told { display: block; }

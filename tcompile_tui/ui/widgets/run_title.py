@@ -42,6 +42,9 @@ def activity(process: ProcessState) -> str:
         return plural(len(process.pairs), "pair")
     if process.replay is not None:
         return f"replaying, {process.replay.started.handling.label}"
+    if process.apart:
+        (name, blocks), *_ = process.apart.items()
+        return f"{name.value} alone, {plural(len(blocks), 'block')}"
     arm = process.arms.get(Arm.EAGER if process.mode is None else Arm.COMPILED)
     if arm is None or not len(arm.series):
         return "first step"

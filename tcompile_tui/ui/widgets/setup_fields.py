@@ -127,12 +127,12 @@ class SetupFields(VerticalScroll, can_focus=False, inherit_bindings=False):
         yield self._batch
         yield self._task_row
         yield self._modes
+        yield self._plan
+        yield self._preset
         yield self._device
         yield self._dtype
         yield self._amp
         yield self._step
-        yield self._plan
-        yield self._preset
 
     def on_mount(self) -> None:
         self._restore(self._defaults)

@@ -10,7 +10,7 @@ from textual.widgets import Static
 from tcompile_tui.core.breakeven import BreakEven
 from tcompile_tui.core.results import ModeResult, StartCost
 from tcompile_tui.core.spec import ASSUMED_PLAN_HOURS, RunSpec
-from tcompile_tui.core.units import MISSING, count, duration, percent, size
+from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, ratio, size
 from tcompile_tui.core.verdict import JudgedMode, Verdict
 
 _DIM = "$foreground-muted"
@@ -28,12 +28,13 @@ class FactRow:
 
 def fact_rows(best: JudgedMode, verdict: Verdict, spec: RunSpec | None) -> list[FactRow]:
     """Most important first: where there is little room the last ones fall off."""
-    result = best.result
+    result, eager_ms = best.result, best.result.end_to_end.eager_mean_ms
     return [
-        FactRow("cold", _start_cells(result.cold_start, result.break_even_cold, result.eager_mean_ms), strong=True),
-        FactRow("warm", _start_cells(result.warm_start, result.break_even_warm, result.eager_mean_ms)),
-        FactRow("plan", ("", *_plan_cells(verdict, spec, result)), strong=True),
+        FactRow("cold", _start_cells(result.cold_start, result.break_even_cold, eager_ms), strong=True),
+        FactRow("warm", _start_cells(result.warm_start, result.break_even_warm, eager_ms)),
+        FactRow("plan", ("", *_plan_cells(verdict, spec, eager_ms)), strong=True),
         FactRow("saves", (_saves(best.planned_gain),), strong=True),
+        *([FactRow("data", (_data(result),))] if result.data is not None else []),
         FactRow("outputs", (result.accuracy.agreement.value if result.accuracy is not None else "not checked",)),
         FactRow("memory", (_memory(result),)),
     ]
@@ -54,14 +55,21 @@ def _start_cells(start: StartCost | None, found: BreakEven | None, eager_ms: flo
     return cost, count(found.steps), duration(found.steps * eager_ms / 1e3) if eager_ms else ""
 
 
-def _plan_cells(verdict: Verdict, spec: RunSpec | None, result: ModeResult) -> tuple[str, str]:
+def _plan_cells(verdict: Verdict, spec: RunSpec | None, eager_ms: float | None) -> tuple[str, str]:
     steps = verdict.planned_steps
     if steps is None or spec is None:
         return MISSING, ""
     if spec.plan.assumed:
         return count(steps), f"{ASSUMED_PLAN_HOURS:g} h assumed"
     hours = f"{spec.plan.hours:g} h" if spec.plan.hours is not None else None
-    return count(steps), hours or (duration(steps * result.eager_mean_ms / 1e3) if result.eager_mean_ms else "")
+    return count(steps), hours or (duration(steps * eager_ms / 1e3) if eager_ms else "")
+
+
+def _data(result: ModeResult) -> str:
+    """Of one step, beside what the step itself gains."""
+    data_ms = result.data.step_ms if result.data is not None else None
+    alone = ratio(result.speedup.value) if result.speedup is not None else MISSING
+    return f"{milliseconds(1e6 * data_ms if data_ms else None)} a step; steps alone {alone}"
 
 
 def _memory(result: ModeResult) -> str:

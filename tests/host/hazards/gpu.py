@@ -5,7 +5,6 @@ Prints how each run ended, what is left of it on the host and on the device, and
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -20,7 +19,7 @@ from typing import Any
 import psutil
 
 from tcompile_tui.host.gpu import Gpus
-from tests.benchmarks.tables import print_table
+from tests.benchmarks.record import Figure, Record, parser, publish, record, table, write
 
 _PROJECT = Path(__file__).resolve().parents[3]
 _HEAD = """
@@ -202,22 +201,8 @@ def _grown(before: int | None) -> int | None:
         time.sleep(0.2)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only hazards whose name holds one of these")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write what was seen, one line of JSON a hazard")
-    parser.add_argument("--device", default="cuda", help="cpu: to try this file itself on a machine without a GPU")
-    asked = parser.parse_args()
-    seen = []
-    for hazard in HAZARDS:
-        if asked.names and not any(name in hazard.name for name in asked.names):
-            continue
-        seen.append(run(hazard, asked.device))
-        print(json.dumps(asdict(seen[-1]), indent=1), flush=True)
-        if asked.json:
-            with asked.json.open("a") as file:
-                print(json.dumps(asdict(seen[-1])), file=file)
-    print_table(
+def as_record(seen: list[Ended], device: str) -> Record:
+    shown = table(
         ("hazard", "status", "headline", "processes left", "GPU memory left", "as it should be"),
         [
             (
@@ -231,6 +216,25 @@ def main() -> int:
             for ended in seen
         ],
     )
+    right = sum(ended.right for ended in seen)
+    name = "hazards of a GPU: named end, no process and no GPU memory left"
+    figure = Figure(name, f"{right} of {len(seen)}", f"all {len(HAZARDS)}", right == len(HAZARDS))
+    return record("hazards_gpu", [figure], [shown], device=device)
+
+
+def main() -> int:
+    options = parser(__doc__)
+    options.add_argument("names", nargs="*", metavar="NAME", help="only hazards whose name holds one of these")
+    options.add_argument("--device", default="cuda", help="cpu: to try this file itself on a machine without a GPU")
+    asked = options.parse_args()
+    seen: list[Ended] = []
+    for hazard in HAZARDS:
+        if asked.names and not any(name in hazard.name for name in asked.names):
+            continue
+        seen.append(run(hazard, asked.device))
+        print(json.dumps(asdict(seen[-1]), indent=1), flush=True)
+        write(as_record(seen, asked.device), asked.json)  # what is seen is kept, whatever follows
+    publish(as_record(seen, asked.device), asked.json)
     return 0 if all(ended.right for ended in seen) else 1
 
 
