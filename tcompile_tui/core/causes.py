@@ -9,6 +9,7 @@ from tcompile_tui.core import (
     compiler_causes,
     data_causes,
     decode_causes,
+    epoch_causes,
     fullgraph_causes,
     measurement_causes,
     no_gain_causes,
@@ -26,7 +27,7 @@ def find_causes(state: RunState, results: Sequence[ModeResult]) -> tuple[Finding
     rules = (
         *accuracy_causes.RULES, *data_causes.RULES, *no_gain_causes.RULES, *compiler_causes.RULES, *shape_verdict.RULES,
         *measurement_causes.RULES, *region_causes.RULES, *fullgraph_causes.RULES, *decode_causes.RULES,
-        *serve_causes.RULES,
+        *epoch_causes.RULES, *serve_causes.RULES,
     )  # fmt: skip
     found = {
         (finding.id, finding.title, finding.evidence, finding.file, finding.line): finding

@@ -40,15 +40,26 @@ Optimizer: TypeAlias = BuiltinOptimizer | FileFunction
 @dataclass(frozen=True)
 class Epoch:
     """What an epoch has beside full batches: a last one of `last` samples, and `eval` batches of evaluation, each
-    without gradients and in inference mode. None and 0: it has none."""
+    without gradients and in inference mode. None and 0: it has none. `train` is how many full batches it has, None
+    where that is not said."""
 
     last: int | None = None
     eval: int = 0
+    train: int | None = None
+
+    @property
+    def has_unlike_batches(self) -> bool:
+        """Is there anything but full batches?"""
+        return self.last is not None or self.eval > 0
+
+    @property
+    def steps(self) -> int | None:
+        """Training steps of one epoch."""
+        return self.train + (self.last is not None) if self.train is not None else None
 
     def __str__(self) -> str:
-        return ",".join(
-            [*([f"last={self.last}"] if self.last is not None else []), *([f"eval={self.eval}"] if self.eval else [])]
-        )
+        parts = (("train", self.train), ("last", self.last), ("eval", self.eval))
+        return ",".join(f"{name}={number}" for name, number in parts if number)
 
 
 @dataclass(frozen=True)
@@ -128,15 +139,18 @@ def parse_accumulate(text: str) -> int:
 
 
 def parse_epoch(text: str) -> Epoch:
-    """Read `last=37,eval=2`; what is left out does not happen."""
+    """Read `train=500,last=37,eval=2`; what is left out does not happen."""
     counts: dict[str, int] = {}
     for part in text.split(","):
         name, _, written = (word.strip() for word in part.partition("="))
-        valid = name in ("last", "eval") and name not in counts and written.isascii() and written.isdigit()
+        valid = name in ("train", "last", "eval") and name not in counts and written.isascii() and written.isdigit()
         if not valid or len(written) > _MAX_DIGITS or int(written) == 0:
-            raise SpecError(f"cannot read --epoch '{text}': write last=37,eval=2 (size of the last batch, evaluations)")
+            raise SpecError(
+                f"cannot read --epoch '{text}': write last=37,eval=2 (size of the last batch, evaluations),"
+                " with train=500 before it for the number of full batches"
+            )
         counts[name] = int(written)
-    return Epoch(counts.get("last"), counts.get("eval", 0))
+    return Epoch(counts.get("last"), counts.get("eval", 0), counts.get("train"))
 
 
 _MAX_DIGITS = 6

@@ -51,8 +51,6 @@ class Decoding:
     ) -> None:
         self._model, self._begin, self._autocast = model, begin, autocast
         self.new_tokens = new_tokens
-        self._prompts = [_prompt(batch) for batch in batches]
-        self._tokens = [[p[:, i % p.size(1)].unsqueeze(1).clone() for i in range(new_tokens)] for p in self._prompts]
         self._original = original = getattr(model, "_orig_mod", model)
         self._parameters = inspect.signature(original.forward).parameters
         self._cache_name = next((name for name in _CACHE_NAMES if name in self._parameters), "")
@@ -64,6 +62,8 @@ class Decoding:
         self._config = getattr(original, "config", None)
         if getattr(self._config, "is_encoder_decoder", False):
             raise StageError(f"--task decode is for models without an encoder, and {type(original).__name__} has one")
+        self._prompts = [_prompt(batch) for batch in batches]
+        self._tokens = [[p[:, i % p.size(1)].unsqueeze(1).clone() for i in range(new_tokens)] for p in self._prompts]
         self._static = self._open_static() if cache is KeyValueCache.STATIC else None
 
     @property

@@ -14,6 +14,8 @@ from .failures import StageError
 from .inputs import Batch, map_tensors, walk_tensors
 
 Step: TypeAlias = Callable[[int], Any]
+# All are of one shape: further ones compile nothing, and are not compared.
+_MOST_EVALUATIONS = 4
 _Guard: TypeAlias = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
@@ -24,7 +26,7 @@ def epoch_steps(
     Raises StageError where the last batch cannot be cut from a full one."""
     steps = [train_on([last_batch(batch, epoch.last)])] if epoch.last is not None else []
     for guard in (torch.no_grad, torch.inference_mode):
-        steps += [_evaluation(model, batch, guard, autocast)] * epoch.eval
+        steps += [_evaluation(model, batch, guard, autocast)] * min(epoch.eval, _MOST_EVALUATIONS)
     return steps
 
 

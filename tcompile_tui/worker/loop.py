@@ -204,7 +204,7 @@ class Loop:
         if batches:
             bench.stage.name = "steps with more_inputs()"
             self.run_block(BlockRole.SETTLE, 2 * len(batches), step=self._step_on(batches))
-        if epoch is not None:
+        if epoch is not None and epoch.has_unlike_batches:
             bench.stage.name = f"steps of an epoch with {epoch}"
             autocast = make_autocast(bench.job.spec, bench.device)
             unlike = epoch_steps(epoch, self._called, self._batches[0], self._step_on, autocast)

@@ -104,7 +104,9 @@ steps = st.builds(
     channels_last=st.booleans(),
     tf32=st.booleans(),
     own=st.none() | functions,
-    epoch=st.none() | st.builds(Epoch, st.integers(1, 99), st.integers(0, 9)) | st.just(Epoch(eval=2)),
+    epoch=st.none()
+    | st.builds(Epoch, st.integers(1, 99), st.integers(0, 9), st.none() | st.integers(1, 9999))
+    | st.just(Epoch(eval=2)),
 )
 runs = st.builds(
     RunSpec,

@@ -87,3 +87,13 @@ def test_a_usual_step_is_not_worth_a_word() -> None:
     state, verdict = _run(StepSpec())
     assert "step:" not in verdict_text(state, verdict)
     assert "shared-settings" not in _ids(verdict)
+
+
+def test_a_start_is_counted_in_epochs_where_their_length_is_known() -> None:
+    step = StepSpec(epoch=Epoch(last=5, train=1999))
+    verdict = decide(replay(eager_process(), *both(Compiled(speedup=2.0)), step=step))
+    (found,) = [finding for finding in verdict.findings if finding.id == "epochs-to-break-even"]
+    cold = verdict.modes[0].result.break_even_cold
+    assert cold is not None and cold.steps is not None and step.epoch is not None and step.epoch.steps == 2000
+    assert f"after {cold.steps / 2000:.1f} epochs (" in found.title and "2,000 training steps" in found.evidence
+    assert "epochs-to-break-even" not in _ids(_run_with_epoch(5.0))
