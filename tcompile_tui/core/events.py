@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from json import JSONEncoder
 from typing import ClassVar
 
-from .batch_events import LoaderTimed as LoaderTimed
+from .batch_events import BatchFitted as BatchFitted, LoaderTimed as LoaderTimed
 from .compiler_events import (
     ArtifactCount as ArtifactCount,
     ArtifactsMoved as ArtifactsMoved,
@@ -415,6 +415,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,
     Explained, ArtifactsMoved, ModelInspected, InputsInspected, ReplayStarted, LoaderTimed,
+    BatchFitted,
 )  # fmt: skip
 
 

@@ -62,6 +62,7 @@ class Phase(str, enum.Enum):
     COLD = "cold"
     WARM = "warm"
     APART = "apart"
+    FIT = "fit"
     SHAPES = "shapes"
     EXPLAIN = "explain"
     INSPECT = "inspect"
@@ -219,7 +220,8 @@ class Plan:
 class RunSpec:
     """Everything that decides what is measured. `task` None means: as the file says, else infer. `inputs_from` is a
     saved batch or `file.py:function`, `arguments` are those of the model's constructor. With `shapes`, `dims` has the
-    most frequent of them. `data` is how fast the batches of the real run come."""
+    most frequent of them. `data` is how fast the batches of the real run come; `fit_batch`: the largest
+    batch of each arm is looked for."""
 
     target: Target
     inputs: tuple[InputSpec, ...] = ()
@@ -237,6 +239,7 @@ class RunSpec:
     step: StepSpec = USUAL_STEP
     shapes: ShapeSequence | None = None
     data: DataSpec | None = None
+    fit_batch: bool = False
 
     def under(self, folder: str) -> RunSpec:
         """The same with the files of the user's functions named absolutely; `folder` is where relative ones are."""
@@ -311,6 +314,7 @@ def command_line(spec: RunSpec) -> str:
     if spec.plan.starts != ONE_COLD_START:
         words += ["--starts", str(spec.plan.starts)]
     words += spec.data.words if spec.data is not None else ()
+    words += ["--fit-batch"] if spec.fit_batch else []
     if spec.preset is not Preset.STANDARD:
         words += ["--preset", spec.preset.value]
     if spec.budget_s != spec.preset.budget_s:
@@ -334,7 +338,8 @@ class Job:
     are kept, None in a run without them. `artifacts_from` is a file of torch's portable caches to load before the
     compile, `artifacts_to` where to write them after it. `target_first`: the target changes variables that torch
     reads when it is imported, so it comes first. `measure_energy`: each arm also runs alone for some seconds.
-    `handling` is what a replay of shapes does about them, `arm` the one that runs apart from the other.
+    `handling` is what a replay of shapes does about them, `arm` the one that runs apart from the other;
+    `memory_limit_bytes` what it may take of the GPU's memory, where its largest batch is looked for.
     """
 
     phase: Phase
@@ -359,6 +364,7 @@ class Job:
     measure_energy: bool = False
     handling: ShapeHandling | None = None
     arm: Arm | None = None
+    memory_limit_bytes: int | None = None
 
 
 @dataclass(frozen=True)

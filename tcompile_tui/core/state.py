@@ -87,6 +87,7 @@ class ProcessState:
     artifacts_loaded: ev.ArtifactsMoved | None = None
     replay: Replay | None = None
     loader: ev.LoaderTimed | None = None
+    batch: ev.BatchFitted | None = None
     compile: CompileLog = field(default_factory=CompileLog)
     pairs: list[Pair] = field(default_factory=list)
     apart: dict[Arm, list[BlockLevel]] = field(default_factory=dict)
@@ -171,9 +172,9 @@ class RunState:
 
     @property
     def eager_step_ns(self) -> float | None:
-        """The eager arm's step time: from the latest process that ran it."""
+        """The eager arm's step time: from the latest process that ran it, at the run's batch."""
         for process in reversed(self.processes.values()):
-            arm = process.arms.get(Arm.EAGER)
+            arm = process.arms.get(Arm.EAGER) if process.phase is not Phase.FIT else None
             if arm is not None and arm.recent_step_ns is not None:
                 return arm.recent_step_ns
         return None
@@ -298,6 +299,11 @@ class RunState:
     def _loader(self, event: ev.LoaderTimed) -> None:
         if event.process in self.processes:
             self.processes[event.process].loader = event
+
+    @_apply.register
+    def _batch(self, event: ev.BatchFitted) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].batch = event
 
     @_apply.register
     def _failed(self, event: ev.WorkerFailed) -> None:

@@ -149,6 +149,7 @@ def job_from_json(body: dict[str, Any]) -> Job:
         step=step_from_json(spec["step"]),
         shapes=sequence_from_json(spec["shapes"]),
         data=data_from_json(spec["data"]),
+        fit_batch=spec["fit_batch"],
     )
     return Job(
         **{
