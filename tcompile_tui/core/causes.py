@@ -11,6 +11,7 @@ from tcompile_tui.core import (
     fit_causes,
     measurement_causes,
     no_gain_causes,
+    page_fault_causes,
     shape_verdict,
 )
 from tcompile_tui.core.findings import Finding, Severity
@@ -23,7 +24,7 @@ def find_causes(state: RunState, results: Sequence[ModeResult]) -> tuple[Finding
     rules = (
         *accuracy_causes.RULES, *data_causes.RULES, *fit_causes.RULES, *no_gain_causes.RULES,
         *compiler_causes.RULES, *shape_verdict.RULES,
-        *measurement_causes.RULES,
+        *page_fault_causes.RULES, *measurement_causes.RULES,
     )  # fmt: skip
     found = {
         (finding.id, finding.title, finding.evidence, finding.file, finding.line): finding

@@ -305,8 +305,8 @@ class Block(Event):
     ran the block, `pair` that of the pair. The first steps of a PAIR block, right after the switch of arms, are
     in it but not compared. Steps too short to be timed one by one without slowing them down are timed in groups of
     `group_steps`, and each has its group's mean. In the steps of `suspended_at` the process was stopped and continued:
-    their times say nothing. A block past the run folder's size limit has `step_ns` empty and `summary_ns` =
-    (min, median, max, sum).
+    their times say nothing. `minor_faults` counts the pages that the process got from the system meanwhile. A block
+    past the run folder's size limit has `step_ns` empty and `summary_ns` = (min, median, max, sum).
     """
 
     kind: ClassVar[str] = "block"
@@ -325,6 +325,7 @@ class Block(Event):
     group_steps: int = 1
     summary_ns: tuple[int, int, int, int] | None = None
     suspended_at: tuple[int, ...] = ()
+    minor_faults: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,6 +45,8 @@ class ArmSteps:
     later_compile_ns: int = 0
     recent_step_ns: float | None = None
     host_shares: list[float] = field(default_factory=list)
+    recent_faults: float | None = None
+    compared_faults: list[float] = field(default_factory=list)
     steadiness: ev.Steadiness = ev.Steadiness.WARMING_UP
     steady_from: int | None = None
     steady_bound: float | None = None
@@ -54,6 +56,11 @@ class ArmSteps:
         """The part of a compared block in which the host issues steps, rather than waits for the device: the median
         of the pair blocks. None before the first, and on CPU."""
         return median(self.host_shares) if self.host_shares else None
+
+    @property
+    def page_faults(self) -> float | None:
+        """Pages that a step gets from the system: the median of the compared blocks, else of the latest block."""
+        return median(self.compared_faults) if self.compared_faults else self.recent_faults
 
 
 @dataclass
@@ -360,6 +367,10 @@ class RunState:
         arm.series.extend(steps)
         arm.compiled_at.extend(event.compiled_at)
         arm.recent_step_ns = block_step_ns(event)
+        if event.minor_faults is not None:
+            arm.recent_faults = event.minor_faults / len(steps)
+            if event.role in (ev.BlockRole.PAIR, ev.BlockRole.APART):
+                arm.compared_faults.append(arm.recent_faults)
         if event.host_ns and event.role is ev.BlockRole.PAIR:
             arm.host_shares.append(min(1.0, sum(event.host_ns) / max(1, event.wall_ns)))
         if event.role is ev.BlockRole.WARMUP:
