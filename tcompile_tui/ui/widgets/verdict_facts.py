@@ -35,8 +35,8 @@ def fact_rows(best: JudgedMode, verdict: Verdict, spec: RunSpec | None) -> list[
         FactRow("warm", _start_cells(result.warm_start, result.break_even_warm, eager_ms)),
         FactRow("plan", ("", *_plan_cells(verdict, spec, eager_ms)), strong=True),
         FactRow("saves", (_saves(best.planned_gain),), strong=True),
-        *([FactRow("data", (_data(result),))] if result.data is not None else []),
         FactRow("outputs", (result.accuracy.agreement.value if result.accuracy is not None else "not checked",)),
+        *([FactRow("data", (_data(result),))] if result.data is not None else []),
         FactRow("memory", (_memory(result),)),
         *([FactRow("batch", (_batch(result.fit),))] if result.fit is not None else []),
     ]
