@@ -36,13 +36,14 @@ def _largest_batch(state: RunState, results: Sequence[ModeResult]) -> Iterator[F
 def _not_fitted(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     asked = state.run is not None and state.run.spec.fit_batch
     processes = state.processes_of(Phase.FIT)
-    if not asked or all(result.fit is not None or result.speedup is None for result in results):
+    compared = [result for result in results if result.speedup is not None]
+    if not asked or all(result.fit is not None and result.fit.gain is not None for result in compared):
         return
     failure = next((process.failure for process in processes if process.failure is not None), None)
     yield Finding(
         "fit-batch-not-found",
         Severity.WARNING,
-        "the largest batch was not found for both arms",
+        "the largest batch of both arms was not found, or not measured",
         evidence=failure_text(failure) if failure is not None else "",
         advice="" if failure is not None else "give it more time with --budget",
     )
