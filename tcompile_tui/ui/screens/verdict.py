@@ -80,7 +80,7 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
     VerdictScreen.-narrow #lower, VerdictScreen.-tiny #lower, VerdictScreen.-tiny #upper { layout: vertical; }
     VerdictScreen.-narrow #modes, VerdictScreen.-tiny #modes { width: 1fr; overflow-x: auto; }
     VerdictScreen.-tiny #facts { width: 1fr; overflow-x: auto; }
-    VerdictScreen.-narrow #facts { height: 8; }
+    VerdictScreen.-narrow #facts { height: 8; min-height: 8; }
     VerdictScreen.-narrow #plot { height: 8; }
     """
 
