@@ -12,6 +12,7 @@ from tcompile_tui.core.spec import Phase
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import milliseconds, percent, plural, ratio
 
+_LOSS_THAT_MATTERS = 0.05
 _ALONE = "timed alone: beside the training loop it may be slower"
 
 
@@ -31,10 +32,11 @@ def _loader_limits(state: RunState, results: Sequence[ModeResult]) -> Iterator[F
             Severity.WARNING,
             f"the data of a step takes {data}, longer than the step itself: fix the loader first",
             evidence=evidence,
-            advice=f"{_how(result.data)}; eager keeps up from {eager} on, {result.mode.value} gains down to {compiled}",
+            advice=f"{_how(result.data)}; {result.mode.value} begins to gain below {eager} and gains in full at {compiled}",
         )
-    else:
-        share = 1 - (result.eager_ms - result.data.step_ms) / (result.eager_ms - result.compiled_ms)
+        return
+    share = 1 - (result.eager_ms - result.data.step_ms) / (result.eager_ms - result.compiled_ms)
+    if share >= _LOSS_THAT_MATTERS:
         yield Finding(
             "data-limits",
             Severity.ADVICE,
