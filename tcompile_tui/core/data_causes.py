@@ -32,7 +32,7 @@ def _loader_limits(state: RunState, results: Sequence[ModeResult]) -> Iterator[F
             Severity.WARNING,
             f"the data of a step takes {data}, longer than the step itself: fix the loader first",
             evidence=evidence,
-            advice=f"{_how(result.data)}; {result.mode.value} begins to gain below {eager} and gains in full at {compiled}",
+            advice=f"{_how(result.data)}; below {eager} a step {result.mode.value} gains, at {compiled} in full",
         )
         return
     share = 1 - (result.eager_ms - result.data.step_ms) / (result.eager_ms - result.compiled_ms)
