@@ -230,11 +230,11 @@ def _with_memory(result: ModeResult, reason: str, findings: Sequence[Finding]) -
 
 
 def _lost_to_data(result: ModeResult) -> tuple[Decision, str] | None:
-    """Where compiled steps are faster, and wait for data that is as slow as eager. Wrong outputs weigh more."""
-    end_to_end = result.end_to_end.speedup
-    if result.data is None or result.speedup is None or end_to_end is None or _outputs_are_wrong(result):
+    """Where compiled steps are or may be faster, and both arms wait for their data. Wrong outputs weigh more."""
+    alone, end_to_end = result.speedup, result.end_to_end.speedup
+    if result.data is None or alone is None or end_to_end is None or _outputs_are_wrong(result):
         return None
-    if not result.waits_for_data or result.speedup.lo <= 1 or end_to_end.at_most >= 1 + EQUIVALENCE:
+    if alone.at_most < 1 + EQUIVALENCE or end_to_end.at_most >= 1 + EQUIVALENCE:
         return None
     data, eager = (milliseconds(1e6 * value) for value in (result.data.step_ms, result.eager_ms or 0.0))
     return Decision.SKIP, f"the data of a step takes {data}, the step {eager} in eager: fix the loader first"
