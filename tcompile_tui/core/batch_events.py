@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .event import Event
+from .spec import Arm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,3 +24,18 @@ class LoaderTimed(Event):
     epochs: int = 1
     workers: int | None = None
     samples: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchFitted(Event):
+    """The largest batch of one arm, alone in its process: `largest` fits, `too_large` does not (None: no size was found
+    that does not). `matched` is the batch of the run. `limit_bytes` is what the process may take of a GPU's memory, so
+    that it leaves the others' alone; None where that is not held down."""
+
+    kind: ClassVar[str] = "batch_fitted"
+    arm: Arm
+    matched: int
+    largest: int
+    too_large: int | None
+    probes: int
+    limit_bytes: int | None = None

@@ -10,9 +10,11 @@ from tcompile_tui.core import (
     data_causes,
     decode_causes,
     epoch_causes,
+    fit_causes,
     fullgraph_causes,
     measurement_causes,
     no_gain_causes,
+    page_fault_causes,
     region_causes,
     serve_causes,
     shape_verdict,
@@ -25,9 +27,9 @@ from tcompile_tui.core.state import RunState
 def find_causes(state: RunState, results: Sequence[ModeResult]) -> tuple[Finding, ...]:
     """All findings of a run, worst first, each cause once."""
     rules = (
-        *accuracy_causes.RULES, *data_causes.RULES, *no_gain_causes.RULES, *compiler_causes.RULES, *shape_verdict.RULES,
-        *measurement_causes.RULES, *region_causes.RULES, *fullgraph_causes.RULES, *decode_causes.RULES,
-        *epoch_causes.RULES, *serve_causes.RULES,
+        *accuracy_causes.RULES, *data_causes.RULES, *fit_causes.RULES, *no_gain_causes.RULES, *compiler_causes.RULES,
+        *shape_verdict.RULES, *page_fault_causes.RULES, *measurement_causes.RULES, *region_causes.RULES,
+        *fullgraph_causes.RULES, *decode_causes.RULES, *epoch_causes.RULES, *serve_causes.RULES,
     )  # fmt: skip
     found = {
         (finding.id, finding.title, finding.evidence, finding.file, finding.line): finding

@@ -338,6 +338,7 @@ _SETTINGS: tuple[tuple[str, bool, Callable[[ComparedRun], str]], ...] = (
     ("matmul precision", False, _precision),
     (DEVICE, False, _device_name),
     ("host", False, lambda side: side.host or ""),
+    ("data", False, _of_spec(lambda spec: " ".join(spec.data.words) if spec.data is not None else "not given")),
     ("modes", False, _of_spec(lambda spec: ", ".join(mode.value for mode in spec.modes))),
     ("plan", False, _of_spec(_plan)),
     ("preset", False, _of_spec(lambda spec: spec.preset.value)),

@@ -12,17 +12,18 @@ from tcompile_tui.core.spec import Phase
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import milliseconds, percent, plural, ratio
 
+_LOSS_THAT_MATTERS = 0.05
 _ALONE = "timed alone: beside the training loop it may be slower"
 
 
 def _loader_limits(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
     """One finding, of the mode that loses most to the data."""
-    losing = [r for r in results if r.waits_for_data and r.speedup is not None and r.speedup.lo > 1]
+    losing = [result for result in results if result.waits_for_data]
     result = min(losing, key=lambda each: each.compiled_ms or 0.0, default=None)
     if result is None or result.data is None or result.eager_ms is None or result.compiled_ms is None:
         return
     data, eager, compiled = (_ms(value) for value in (result.data.step_ms, result.eager_ms, result.compiled_ms))
-    end_to_end = result.end_to_end.speedup
+    end_to_end, faster = result.end_to_end.speedup, result.speedup is not None and result.speedup.lo > 1
     reached = f", end to end {ratio(end_to_end.value)}" if end_to_end is not None else ""
     evidence = f"a step computes {eager} eager and {compiled} compiled{reached}; {_told(result.data)}"
     if result.data.step_ms >= result.eager_ms:
@@ -31,10 +32,13 @@ def _loader_limits(state: RunState, results: Sequence[ModeResult]) -> Iterator[F
             Severity.WARNING,
             f"the data of a step takes {data}, longer than the step itself: fix the loader first",
             evidence=evidence,
-            advice=f"{_how(result.data)}; eager keeps up from {eager} on, {result.mode.value} gains down to {compiled}",
+            advice=_how(result.data) + (f"; {result.mode.value} gains below {eager} a step" if faster else ""),
         )
-    else:
-        share = 1 - (result.eager_ms - result.data.step_ms) / (result.eager_ms - result.compiled_ms)
+        return
+    if not faster:
+        return
+    share = 1 - (result.eager_ms - result.data.step_ms) / (result.eager_ms - result.compiled_ms)
+    if share >= _LOSS_THAT_MATTERS:
         yield Finding(
             "data-limits",
             Severity.ADVICE,

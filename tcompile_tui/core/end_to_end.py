@@ -17,7 +17,6 @@ from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import milliseconds, plural
 
 _Z_95 = 1.96
-_WORKER = "worker"
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,11 @@ def data_time(state: RunState) -> DataTime | None:
 def data_text(data: DataTime) -> str:
     """`12 ms of data a step, by the loader data.py:train (timed alone, 4 workers)`."""
     batches = f" ({data.batches:,} batches)" if data.batches > 1 else ""
-    workers = data.timed.workers if data.timed is not None else None
-    alone = f" (timed alone{'' if workers is None else f', {plural(workers, _WORKER)}'})" if data.timed else ""
-    return f"{milliseconds(1e6 * data.step_ms)} of data a step{batches}, by {data.source}{alone}"
+    text = f"{milliseconds(1e6 * data.step_ms)} of data a step{batches}, by {data.source}"
+    if data.timed is None:
+        return text
+    workers = f", {plural(data.timed.workers, 'worker')}" if data.timed.workers is not None else ""
+    return f"{text} (timed alone{workers})"
 
 
 def speedup_with_data(speedup: MeanSpeedup, eager_ms: float, data_ms: float) -> MeanSpeedup:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from json import JSONEncoder
 from typing import ClassVar
 
-from .batch_events import LoaderTimed as LoaderTimed
+from .batch_events import BatchFitted as BatchFitted, LoaderTimed as LoaderTimed
 from .compile_options import CompiledBlocks as CompiledBlocks
 from .compiler_events import (
     ArtifactCount as ArtifactCount,
@@ -312,8 +312,8 @@ class Block(Event):
     ran the block, `pair` that of the pair. The first steps of a PAIR block, right after the switch of arms, are
     in it but not compared. Steps too short to be timed one by one without slowing them down are timed in groups of
     `group_steps`, and each has its group's mean. In the steps of `suspended_at` the process was stopped and continued:
-    their times say nothing. A block past the run folder's size limit has `step_ns` empty and `summary_ns` =
-    (min, median, max, sum).
+    their times say nothing. `minor_faults` counts the pages that the process got from the system meanwhile. A block
+    past the run folder's size limit has `step_ns` empty and `summary_ns` = (min, median, max, sum).
     """
 
     kind: ClassVar[str] = "block"
@@ -332,6 +332,7 @@ class Block(Event):
     group_steps: int = 1
     summary_ns: tuple[int, int, int, int] | None = None
     suspended_at: tuple[int, ...] = ()
+    minor_faults: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -422,7 +423,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,
     Explained, FullgraphProbed, PrefillsTimed, ArtifactsMoved, ModelInspected, InputsInspected, ReplayStarted,
-    LoaderTimed,
+    LoaderTimed, BatchFitted,
 )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ def _memory(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]
                 f"{result.mode.value} needs {percent(1 - compiled / eager)} less GPU memory at its peak: its gain at"
                 " the same batch leaves out that a larger one fits",
                 evidence=f"{size(eager)} eager, {size(compiled)} compiled",
-                advice="measure each arm at its largest batch: --fit-batch",
+                advice="measure each arm at its largest batch: --fit-batch" if result.fit is None else "",
                 mode=result.mode,
             )
 

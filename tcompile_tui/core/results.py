@@ -18,6 +18,7 @@ from tcompile_tui.core.early_answer import planned_run
 from tcompile_tui.core.end_to_end import DataTime, data_time, gain_with_data, speedup_with_data
 from tcompile_tui.core.energy import StepEnergy, step_energy
 from tcompile_tui.core.failure_words import failure_text
+from tcompile_tui.core.fit_results import BatchFit, batch_fit
 from tcompile_tui.core.headroom import DeviceTimes, Headroom, device_times, headroom
 from tcompile_tui.core.latency import Latency, latency
 from tcompile_tui.core.pairs import Pair, SpeedupInterval, TimeGain, drifted, paired_time_gain
@@ -140,6 +141,7 @@ class ModeResult:
     serving: Serving | None = None
     data: DataTime | None = None
     apart: ApartComparison | None = None
+    fit: BatchFit | None = None
 
     @property
     def end_to_end(self) -> ModeResult:
@@ -251,6 +253,7 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
     gain = result.end_to_end.gain
     return replace(
         result,
+        fit=batch_fit(state, mode, result.eager_mean_ms, result.compiled_mean_ms),
         break_even_cold=break_even(cold_start.extra, gain) if cold_start and gain else None,
         break_even_warm=break_even(warm_start.extra, gain) if warm_start and gain else None,
     )

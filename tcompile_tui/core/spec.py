@@ -99,6 +99,7 @@ class Phase(str, enum.Enum):
     COLD = "cold"
     WARM = "warm"
     APART = "apart"
+    FIT = "fit"
     SHAPES = "shapes"
     FULLGRAPH = "fullgraph"
     EXPLAIN = "explain"
@@ -257,8 +258,9 @@ class Plan:
 class RunSpec:
     """Everything that decides what is measured. `task` None means: as the file says, else infer. `inputs_from` is a
     saved batch or `file.py:function`, `arguments` are those of the model's constructor. With `shapes`, `dims` has the
-    most frequent of them. `data` is how fast the batches of the real run come. `new_tokens` are those of a generation,
-    for DECODE; `slo_ms` is how long 99 of 100 requests may take, for SERVE."""
+    most frequent of them. `data` is how fast the batches of the real run come; `fit_batch`: the largest batch of each
+    arm is looked for. `new_tokens` are those of a generation, for DECODE; `slo_ms` is how long 99 of 100 requests may
+    take, for SERVE."""
 
     target: Target
     inputs: tuple[InputSpec, ...] = ()
@@ -278,6 +280,7 @@ class RunSpec:
     new_tokens: int = USUAL_NEW_TOKENS
     slo_ms: float | None = None
     data: DataSpec | None = None
+    fit_batch: bool = False
 
     def under(self, folder: str) -> RunSpec:
         """The same with the files of the user's functions named absolutely; `folder` is where relative ones are."""
@@ -362,6 +365,7 @@ def command_line(spec: RunSpec) -> str:
     if spec.plan.starts != ONE_COLD_START:
         words += ["--starts", str(spec.plan.starts)]
     words += spec.data.words if spec.data is not None else ()
+    words += ["--fit-batch"] if spec.fit_batch else []
     if spec.preset is not Preset.STANDARD:
         words += ["--preset", spec.preset.value]
     if spec.budget_s != spec.preset.budget_s:
@@ -385,7 +389,8 @@ class Job:
     are kept, None in a run without them. `artifacts_from` is a file of torch's portable caches to load before the
     compile, `artifacts_to` where to write them after it. `target_first`: the target changes variables that torch
     reads when it is imported, so it comes first. `measure_energy`: each arm also runs alone for some seconds.
-    `handling` is what a replay of shapes does about them, `arm` the one that runs apart from the other.
+    `handling` is what a replay of shapes does about them, `arm` the one that runs apart from the other;
+    `memory_limit_bytes` what it may take of the GPU's memory, where its largest batch is looked for.
     """
 
     phase: Phase
@@ -410,6 +415,7 @@ class Job:
     measure_energy: bool = False
     handling: ShapeHandling | None = None
     arm: Arm | None = None
+    memory_limit_bytes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,8 @@ class ArmSteps:
     later_compile_ns: int = 0
     recent_step_ns: float | None = None
     host_shares: list[float] = field(default_factory=list)
+    recent_faults: float | None = None
+    compared_faults: list[float] = field(default_factory=list)
     steadiness: ev.Steadiness = ev.Steadiness.WARMING_UP
     steady_from: int | None = None
 
@@ -52,6 +54,11 @@ class ArmSteps:
         """The part of a compared block in which the host issues steps, rather than waits for the device: the median
         of the pair blocks. None before the first, and on CPU."""
         return median(self.host_shares) if self.host_shares else None
+
+    @property
+    def page_faults(self) -> float | None:
+        """Pages that a step gets from the system: the median of the compared blocks, else of the latest block."""
+        return median(self.compared_faults) if self.compared_faults else self.recent_faults
 
 
 @dataclass
@@ -87,6 +94,7 @@ class ProcessState:
     artifacts_loaded: ev.ArtifactsMoved | None = None
     replay: Replay | None = None
     loader: ev.LoaderTimed | None = None
+    batch: ev.BatchFitted | None = None
     compile: CompileLog = field(default_factory=CompileLog)
     pairs: list[Pair] = field(default_factory=list)
     apart: dict[Arm, list[BlockLevel]] = field(default_factory=dict)
@@ -171,9 +179,9 @@ class RunState:
 
     @property
     def eager_step_ns(self) -> float | None:
-        """The eager arm's step time: from the latest process that ran it."""
+        """The eager arm's step time: from the latest process that ran it, at the run's batch."""
         for process in reversed(self.processes.values()):
-            arm = process.arms.get(Arm.EAGER)
+            arm = process.arms.get(Arm.EAGER) if process.phase is not Phase.FIT else None
             if arm is not None and arm.recent_step_ns is not None:
                 return arm.recent_step_ns
         return None
@@ -306,6 +314,11 @@ class RunState:
             self.processes[event.process].loader = event
 
     @_apply.register
+    def _batch(self, event: ev.BatchFitted) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].batch = event
+
+    @_apply.register
     def _failed(self, event: ev.WorkerFailed) -> None:
         if event.process in self.processes:
             self.processes[event.process].failure = event
@@ -360,6 +373,10 @@ class RunState:
         arm.series.extend(steps)
         arm.compiled_at.extend(event.compiled_at)
         arm.recent_step_ns = block_step_ns(event)
+        if event.minor_faults is not None:
+            arm.recent_faults = event.minor_faults / len(steps)
+            if event.role in (ev.BlockRole.PAIR, ev.BlockRole.APART):
+                arm.compared_faults.append(arm.recent_faults)
         if event.host_ns and event.role is ev.BlockRole.PAIR:
             arm.host_shares.append(min(1.0, sum(event.host_ns) / max(1, event.wall_ns)))
         if event.role is ev.BlockRole.WARMUP:

@@ -220,18 +220,29 @@ def judge_mode(
     decision, reason = _lost_to_data(result) or _decide_mode(
         result.end_to_end, spec.preset, planned, gain, break_even, findings
     )
-    if decision is Decision.SKIP:
-        saved = (finding for finding in findings if finding.id == MEMORY_DOWN and finding.mode is result.mode)
-        reason = "; ".join([reason, *(f"but {finding.title} ({finding.advice})" for finding in saved)])
+    if decision is Decision.SKIP and _lost_to_data(result) is None:
+        decision, reason = _with_memory(result, reason, findings)
     return JudgedMode(result, decision, reason, gain, break_even)
 
 
+def _with_memory(result: ModeResult, reason: str, findings: Sequence[Finding]) -> tuple[Decision, str]:
+    """No SKIP without what a larger batch, for which only the compiled arm has room, brings or may bring."""
+    fit = result.fit.gain if result.fit is not None else None
+    if result.fit is not None and fit is not None:
+        at_largest = f"at the largest batch of each it gives {result.fit.gain_text} the samples a second"
+        if fit.lo is not None and fit.lo > 1 + EQUIVALENCE:
+            return Decision.TEST_CAREFULLY, f"{reason}, but {at_largest}"
+        return Decision.SKIP, f"{reason}; {at_largest}"
+    saved = (finding for finding in findings if finding.id == MEMORY_DOWN and finding.mode is result.mode)
+    return Decision.SKIP, "; ".join([reason, *(f"but {finding.title} ({finding.advice})" for finding in saved)])
+
+
 def _lost_to_data(result: ModeResult) -> tuple[Decision, str] | None:
-    """Where compiled steps are faster, and wait for data that is as slow as eager. Wrong outputs weigh more."""
-    end_to_end = result.end_to_end.speedup
-    if result.data is None or result.speedup is None or end_to_end is None or _outputs_are_wrong(result):
+    """Where compiled steps are or may be faster, and both arms wait for their data. Wrong outputs weigh more."""
+    alone, end_to_end = result.speedup, result.end_to_end.speedup
+    if result.data is None or alone is None or end_to_end is None or _outputs_are_wrong(result):
         return None
-    if not result.waits_for_data or result.speedup.lo <= 1 or end_to_end.at_most >= 1 + EQUIVALENCE:
+    if alone.at_most < 1 + EQUIVALENCE or end_to_end.at_most >= 1 + EQUIVALENCE:
         return None
     data, eager = (milliseconds(1e6 * value) for value in (result.data.step_ms, result.eager_ms or 0.0))
     return Decision.SKIP, f"the data of a step takes {data}, the step {eager} in eager: fix the loader first"

@@ -15,6 +15,7 @@ from tcompile_tui.core.decode_results import decode_document
 from tcompile_tui.core.end_to_end import DataTime, data_time
 from tcompile_tui.core.energy import energy_figures
 from tcompile_tui.core.findings import Finding
+from tcompile_tui.core.fit_results import BatchFit
 from tcompile_tui.core.gate import GateCheck, gated_exit_code
 from tcompile_tui.core.latency import Latency
 from tcompile_tui.core.projections import TotalTime, decisions_by_horizon, total_time, total_times
@@ -113,6 +114,7 @@ def _mode(judged: JudgedMode, verdict: Verdict, starts: Starts) -> dict[str, Any
         "paste": verdict.line_for(judged),
         "speedup": _speedup(result.speedup),
         "compared_in": _compared_in(result),
+        "fit_batch": _fit(result.fit),
         "end_to_end_speedup": _ratio(result.end_to_end.speedup) if result.data is not None else None,
         "eager_ms": result.eager_ms,
         "compiled_ms": result.compiled_ms,
@@ -175,6 +177,19 @@ def _compared_in(result: ModeResult) -> str | None:
     if result.speedup is None:
         return None
     return UNPAIRED if result.apart is not None else "pairs"
+
+
+def _fit(fit: BatchFit | None) -> dict[str, Any] | None:
+    """Samples a second at the run's batch and at the largest of each arm."""
+    if fit is None:
+        return None
+    arms = {Arm.EAGER.value: fit.eager, Arm.COMPILED.value: fit.compiled}
+    return {
+        "matched": fit.matched,
+        "memory_limit_bytes": fit.limit_bytes,
+        "samples_per_s_ratio": asdict(fit.gain) if fit.gain is not None else None,
+        **{name: asdict(arm) for name, arm in arms.items()},
+    }
 
 
 def _latency(found: Latency | None) -> dict[str, float | int | None] | None:

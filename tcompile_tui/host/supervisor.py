@@ -38,6 +38,7 @@ from tcompile_tui.host.claims import DeviceClaim
 from tcompile_tui.host.devices import Device, choose_device
 from tcompile_tui.host.effort import EFFORTS
 from tcompile_tui.host.event_log import EventLog, read_events
+from tcompile_tui.host.fit_checks import look_at_fit
 from tcompile_tui.host.interpreter import Interpreter, find_interpreter
 from tcompile_tui.host.phase_runner import PhaseLimits, PhaseRunner
 from tcompile_tui.host.process_start import ProcessStarter, Surroundings
@@ -104,7 +105,7 @@ _TIME_RESERVE = 1.3
 # No compile is this long without a record or any use of a CPU, in itself and in all that it starts.
 _HANG_S = 90.0
 # Four processes replay a sequence of shapes, and four make a round of arms that run apart.
-_PAIR_SHARES = {Phase.SHAPES: 0.25, Phase.APART: 0.25}
+_PAIR_SHARES = {Phase.SHAPES: 0.25, Phase.APART: 0.25, Phase.FIT: 0.25}
 _ABBA = (Arm.EAGER, Arm.COMPILED, Arm.COMPILED, Arm.EAGER)
 _BAAB = (Arm.COMPILED, Arm.EAGER, Arm.EAGER, Arm.COMPILED)
 # Its first batch may have a long way; what it is timed for takes five seconds.
@@ -122,6 +123,7 @@ def prepare(request: RunRequest) -> Prepared:
     look_at_step(request.spec, Path(resolved.path) if resolved.path is not None else None, request.cwd)
     interpreter = find_interpreter(request.python, environment)
     device = choose_device(request.spec.device, environment, interpreter.torch_cuda is not None)
+    look_at_fit(request.spec, device)
     return Prepared(request, resolved, interpreter, device)
 
 
@@ -202,6 +204,7 @@ class _Run:
         self._headers = roots.interpreter_key(prepared.interpreter.executable, prepared.interpreter.torch_version)
         self._worker_pid: int | None = None
         self._compile_hung = False
+        self._memory_limit_bytes: int | None = None
         self._changed_environment: dict[str, str] = {}
         self._starter = ProcessStarter(
             Surroundings(
@@ -245,6 +248,8 @@ class _Run:
         self._probe_fullgraph()
         for mode in self._spec.modes:
             self._measure_again(mode)
+        if self._spec.fit_batch:
+            self._fit_batches()
         if self._request.explain and self._stop.level is Stop.NO and self._left_s() > 0:
             self._run_phase(Phase.EXPLAIN, None, self._new_root())
 
@@ -341,6 +346,20 @@ class _Run:
         mode = self._spec.modes[0]
         if self._request.fullgraph and self._stop.level is Stop.NO and self._left_s() > 0:
             self._run_phase(Phase.FULLGRAPH, mode, self._mode_roots[mode])
+
+    def _fit_batches(self) -> None:
+        """The largest batch of eager, then of each mode that was compared, held to the same memory."""
+        state, root = self._recorder.state, self._new_root()
+        compared = [mode for mode in self._spec.modes if mode_result(state, mode).speedup is not None]
+        arms: list[tuple[Arm, Mode | None]] = [(Arm.EAGER, None), *((Arm.COMPILED, mode) for mode in compared)]
+        for position, (arm, mode) in enumerate(arms if compared else ()):
+            if self._stop.level is not Stop.NO or self._left_s() <= 0:
+                return
+            share = 1 / (len(arms) - position)
+            process = self._run_phase(Phase.FIT, mode, root, limit_s=share * self._left_s(), arm=arm)
+            if process.batch is None:
+                return
+            self._memory_limit_bytes = process.batch.limit_bytes
 
     def _may_run_again(self, phase: Phase, mode: Mode, at_most: int) -> bool:
         """Did the last one get through, and is there time for another?"""
@@ -449,6 +468,7 @@ class _Run:
             max_pairs=self._effort.max_pairs,
             eager_peak_bytes=peak.first_allocated_bytes if peak is not None else None,
             target_first=bool(self._target_first),
+            memory_limit_bytes=self._memory_limit_bytes,
             reference_file=str(self._reference_file) if self._reference_file is not None else None,
             measure_energy=measures_energy(
                 self._spec, phase, mode, len(self._recorder.state.processes_of(phase, mode))

@@ -61,6 +61,7 @@ def _arm(steps: ArmSteps) -> dict[str, Any]:
         "warm_up_steps": steps.warmup_steps,
         "first_step_ms": steps.first_step_ns / 1e6 if steps.first_step_ns is not None else None,
         "median_step_ms": median(later) / 1e6 if later else None,
+        "page_faults_per_step": steps.page_faults,
         "steadiness": steps.steadiness.value,
         "steady_from": steps.steady_from,
         "compiler_active_in": list(steps.compiled_at),

@@ -50,6 +50,9 @@ def mode_rows() -> Iterator[Row]:
     yield "outputs", lambda judged: judged.result.accuracy.agreement.value if judged.result.accuracy else MISSING
     yield "peak memory", lambda judged: size(judged.result.peak_memory_bytes)
     yield "eager's peak", lambda judged: size(judged.result.eager_peak_memory_bytes)
+    yield "largest batch", lambda judged: judged.result.fit.compiled.text if judged.result.fit else MISSING
+    yield "  eager's", lambda judged: judged.result.fit.eager.text if judged.result.fit else MISSING
+    yield "  samples/s", lambda judged: judged.result.fit.gain_text if judged.result.fit else MISSING
     yield "graphs", lambda judged: count(judged.result.graphs)
     yield "graph breaks", lambda judged: count(judged.result.graph_breaks)
     yield "recompiles", lambda judged: count(judged.result.recompiles)

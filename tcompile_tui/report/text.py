@@ -117,6 +117,11 @@ def _figures(result: ModeResult) -> Iterator[tuple[str, str]]:
     detail = f": {result.accuracy.detail}" if result.accuracy is not None and result.accuracy.detail else ""
     yield "outputs", agreement + detail
     eager_peak, compiled_peak = size(result.eager_peak_memory_bytes), size(result.peak_memory_bytes)
+    if result.fit is not None:
+        yield (
+            "batch",
+            f"at most {result.fit.eager.text} eager, {result.fit.compiled.text} compiled: {result.fit.gain_text}",
+        )
     yield "memory", f"{eager_peak} eager, {compiled_peak} compiled, at the peak"
 
 

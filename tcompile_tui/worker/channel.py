@@ -151,6 +151,7 @@ def job_from_json(body: dict[str, Any]) -> Job:
         new_tokens=spec["new_tokens"],
         slo_ms=spec["slo_ms"],
         data=data_from_json(spec["data"]),
+        fit_batch=spec["fit_batch"],
     )
     return Job(
         **{

@@ -133,6 +133,15 @@ def disabled_by() -> str | None:
     return "torch._dynamo.config.disable" if getattr(config, "disable", False) else None
 
 
+def forget_programs() -> None:
+    """Drop every compiled program of this process, and the memory that their cudagraphs hold."""
+    torch.compiler.reset()
+    trees = sys.modules.get("torch._inductor.cudagraph_trees")
+    reset = getattr(trees, "reset_cudagraph_trees", None)
+    if callable(reset):
+        reset()
+
+
 def stop_compile_workers() -> None:
     """End Inductor's pool of compile processes, so that whatever is left of this process's children is the user's."""
     try:

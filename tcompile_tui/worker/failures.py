@@ -16,6 +16,8 @@ _MAX_MESSAGE_CHARS = 4_000
 _MAX_TRACEBACK_CHARS = 60_000
 _OWN_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - may lie in a zip
 COMPILER_MODULES = ("torch._dynamo", "torch._inductor", "torch._functorch", "triton")
+_MAX_CHAIN = 10
+_OUT_OF_MEMORY = ("CUDA error: out of memory", "CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 _ENVIRONMENT_NAMES = (
     "InvalidCxxCompiler", "CppCompileError", "TritonMissing", "GPUTooOldForTriton", "No space left on device",
 )  # fmt: skip
@@ -69,9 +71,28 @@ def _memory_text(message: str) -> str:
     return f"out of memory{amount}: use smaller inputs. {message}".rstrip()
 
 
+def chain_of(error: BaseException) -> list[BaseException]:
+    """It, and what it was raised from or while."""
+    chain = [error]
+    while len(chain) < _MAX_CHAIN and (link := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        chain.append(link)
+    return chain
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """By its own word, or by that of what it was raised from; libraries have words of their own for it."""
+    texts = [(link, text_of(link)) for link in chain_of(error)]
+    return any(_names_memory(link, text) or any(word in text for word in _OUT_OF_MEMORY) for link, text in texts)
+
+
+def _names_memory(error: BaseException, message: str) -> bool:
+    names = {cls.__name__ for cls in type(error).__mro__}
+    return isinstance(error, MemoryError) or "OutOfMemoryError" in names or "can't allocate memory" in message
+
+
 def _fault(error: BaseException, message: str, stage: str, compiled: bool, inputs_given: bool) -> str:
     names = {cls.__name__ for cls in type(error).__mro__}
-    if isinstance(error, MemoryError) or "OutOfMemoryError" in names or "can't allocate memory" in message:
+    if _names_memory(error, message):
         return "memory"
     if stage in ("import", "build", "inputs"):
         return "input"

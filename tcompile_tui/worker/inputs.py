@@ -73,6 +73,11 @@ def make_further_batches(user: UserFile, spec: RunSpec, device: torch.device) ->
         raise StageError(f"more_inputs() failed: {type(error).__name__}: {text_of(error)}") from error
 
 
+def map_batch(batch: Batch, change: Callable[[torch.Tensor], torch.Tensor]) -> Batch:
+    """The same arguments with other tensors."""
+    return replace(batch, args=map_tensors(batch.args, change), kwargs=map_tensors(batch.kwargs, change))
+
+
 def clone_batch(batch: Batch) -> Batch:
     """A copy that shares no memory with `batch`."""
     return Batch(
@@ -126,7 +131,7 @@ def _placed(batch: Batch, spec: RunSpec, device: torch.device) -> Batch:
                 moved = _with_strides(moved, tensor.stride())
         return moved.requires_grad_(tensor.requires_grad)
 
-    return replace(batch, args=map_tensors(batch.args, place), kwargs=map_tensors(batch.kwargs, place))
+    return map_batch(batch, place)
 
 
 def _from_specs(spec: RunSpec) -> Batch:

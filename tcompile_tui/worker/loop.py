@@ -116,6 +116,7 @@ class Loop:
                 compiled_at=tuple(compiled_at),
                 group_steps=timing.group_steps,
                 suspended_at=tuple(sorted(suspended_at)),
+                minor_faults=timing.minor_faults,
             )
         )
         self._steps_done += steps

@@ -16,6 +16,7 @@ from .channel import Channel
 from .checking import FirstState, check_accuracy, make_reference
 from .decoding import decode_cache
 from .energy import run_for_energy
+from .fitting import fit_batch
 from .imports import Imports
 from .inputs import Batch
 from .inspecting import inspect_model
@@ -69,6 +70,7 @@ def run_phase(job: Job, channel: Channel, stage: Stage, imports: Imports) -> Non
         Phase.COLD: _run_cold,
         Phase.WARM: _run_warm,
         Phase.APART: _run_apart,
+        Phase.FIT: _run_fit,
         Phase.SHAPES: _run_shapes,
         Phase.FULLGRAPH: _run_fullgraph,
         Phase.EXPLAIN: _run_explain,
@@ -179,6 +181,21 @@ def _run_apart(bench: Bench) -> Sequence[Loop]:
     return ()
 
 
+def _run_fit(bench: Bench) -> Sequence[Loop]:
+    """The largest batch of one arm."""
+    model, batches = prepare(bench)
+    del batches[1:]
+
+    def open_loop(batch: Batch, dynamic: bool | None) -> Loop:
+        if bench.job.arm is Arm.COMPILED:
+            called, optimizer = _compile(bench, model, dynamic)
+            return _first_loop(bench, Arm.COMPILED, called, [batch], optimizer)
+        return _first_loop(bench, Arm.EAGER, model, [batch], _optimizer(bench, model))
+
+    fit_batch(bench, model, batches[0], open_loop)
+    return ()
+
+
 def _run_shapes(bench: Bench) -> Sequence[Loop]:
     """The run's sequence of shapes, with one way to deal with sizes that change. Nothing is profiled."""
     model, _ = prepare(bench)
@@ -244,13 +261,17 @@ def _optimizer(bench: Bench, model: torch.nn.Module) -> torch.optim.Optimizer | 
     return make_optimizer(bench.user, model, bench.job.spec, bench.task)
 
 
-def _compile(bench: Bench, model: torch.nn.Module) -> tuple[torch.nn.Module, torch.optim.Optimizer | None]:
+def _compile(
+    bench: Bench, model: torch.nn.Module, dynamic: bool | None = None
+) -> tuple[torch.nn.Module, torch.optim.Optimizer | None]:
     """The model whose calls are compiled, and its optimizer; what is measured is what is advised."""
     bench.stage.name, bench.stage.compiled = "torch.compile", True
     options = (bench.job.mode or Mode.DEFAULT).options
     optimizer = _optimizer(bench, model)
     if bench.job.handling is not None:
-        options = replace(options, dynamic=bench.job.handling.dynamic)
+        dynamic = bench.job.handling.dynamic
+    if dynamic is not None:
+        options = replace(options, dynamic=dynamic)
     compiled, wrapped, blocks = compile_as(model, options)
     if optimizer is not None and bench.job.spec.step.compile_optimizer:
         optimizer.step = compiler.compile_function(optimizer.step, options)

@@ -14,7 +14,7 @@ import torch
 from .stepping import Step
 
 try:
-    from resource import RUSAGE_THREAD, getrusage
+    from resource import RUSAGE_SELF, RUSAGE_THREAD, getrusage
 except ImportError:  # pragma: no cover - not on Linux
     getrusage = None  # type: ignore[assignment]
 
@@ -51,6 +51,7 @@ class BlockTiming:
     involuntary_switches: int | None
     boundaries_ns: tuple[int, ...]
     group_steps: int = 1
+    minor_faults: int | None = None
 
 
 class BlockTimer(Protocol):
@@ -68,7 +69,7 @@ class CpuTimer:
 
     def run(self, step: Step, first_index: int, steps: int, plan: GroupPlan = EACH_STEP) -> BlockTiming:
         clock, now = self._clock, perf_counter_ns
-        switches, cpu = _involuntary_switches(), thread_time_ns()
+        faults, switches, cpu = _minor_faults(), _involuntary_switches(), thread_time_ns()
         clock[0] = now()
         for i in range(steps):
             step(first_index + i)
@@ -80,8 +81,9 @@ class CpuTimer:
             host_ns=(),
             wall_ns=boundaries[-1] - boundaries[0],
             cpu_ns=cpu,
-            involuntary_switches=_switches_since(switches),
+            involuntary_switches=_since(switches, _involuntary_switches()),
             boundaries_ns=boundaries,
+            minor_faults=_since(faults, _minor_faults()),
         )
 
 
@@ -102,7 +104,7 @@ class CudaTimer:
         ends = _group_ends(steps, plan)
         marks = self._marks(steps, ends)
         wait_for_device(self._device)
-        switches, cpu = _involuntary_switches(), thread_time_ns()
+        faults, switches, cpu = _minor_faults(), _involuntary_switches(), thread_time_ns()
         self._events[0].record()
         clock[0] = now()
         for i in range(steps):
@@ -120,9 +122,10 @@ class CudaTimer:
             host_ns=_differences(boundaries),
             wall_ns=wall_ns,
             cpu_ns=cpu,
-            involuntary_switches=_switches_since(switches),
+            involuntary_switches=_since(switches, _involuntary_switches()),
             boundaries_ns=boundaries,
             group_steps=plan.size,
+            minor_faults=_since(faults, _minor_faults()),
         )
 
     def _marks(self, steps: int, ends: list[int]) -> list[Callable[[], None] | None]:
@@ -168,6 +171,10 @@ def _involuntary_switches() -> int | None:
     return getrusage(RUSAGE_THREAD).ru_nivcsw if getrusage is not None else None
 
 
-def _switches_since(before: int | None) -> int | None:
-    after = _involuntary_switches()
+def _minor_faults() -> int | None:
+    """Of all threads: pages that came from the system without a disk."""
+    return getrusage(RUSAGE_SELF).ru_minflt if getrusage is not None else None
+
+
+def _since(before: int | None, after: int | None) -> int | None:
     return after - before if after is not None and before is not None else None

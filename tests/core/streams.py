@@ -54,9 +54,13 @@ def replay(
     device: str = "cpu",
     step: StepSpec = USUAL_STEP,
     data: DataSpec | None = None,
+    fit_batch: bool = False,
 ) -> RunState:
     """The state after a run of these processes, one after the other."""
-    spec = RunSpec(parse_target("net.py"), modes=modes, device=device, plan=plan, preset=preset, step=step, data=data)
+    spec = RunSpec(
+        parse_target("net.py"), modes=modes, device=device, plan=plan, preset=preset, step=step, data=data,
+        fit_batch=fit_batch,
+    )  # fmt: skip
     state = RunState()
     state.apply(
         ev.RunStarted(
@@ -75,6 +79,14 @@ def replay(
 
 
 # ---------------------------------------------------------------- its processes
+
+
+def alone(phase: Phase, arm: Arm, step_ms: float, mode: Mode | None = Mode.DEFAULT, blocks: int = 10) -> Process:
+    """One arm in a process of its own."""
+    first = block(arm, ev.BlockRole.WARMUP, 0, [2_000.0], compiled_at=(0,) if arm is Arm.COMPILED else ())
+    levels = [block(arm, ev.BlockRole.APART, 1 + 10 * i, [step_ms * (1 + 0.001 * (i % 3))] * 10) for i in range(blocks)]
+    warm_up = [first, block(arm, ev.BlockRole.WARMUP, 1, [step_ms] * 60)] if phase is Phase.APART else []
+    return [started(phase, mode), *warm_up, *levels, *done(phase, mode)]
 
 
 @dataclass(frozen=True)

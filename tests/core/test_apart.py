@@ -21,13 +21,12 @@ from tests.core.streams import (
     EAGER_MS,
     Compiled,
     Process,
+    alone,
     block,
     cold_process,
-    done,
     eager_process,
     ended,
     replay,
-    started,
     warm_process,
 )
 
@@ -85,15 +84,6 @@ def _out_of_memory(run: Compiled) -> Process:
     return [*warm[:until], _OUT, ended(Phase.WARM, run.mode, ev.Outcome.ERROR)]
 
 
-def _apart(arm: Arm, step_ms: float, blocks: int = 10) -> Process:
-    first = block(arm, ev.BlockRole.WARMUP, 0, [2_000.0], compiled_at=(0,) if arm is Arm.COMPILED else ())
-    levels = [block(arm, ev.BlockRole.APART, 1 + 10 * i, [step_ms * (1 + 0.001 * (i % 3))] * 10) for i in range(blocks)]
-    return [
-        started(Phase.APART, Mode.DEFAULT), first, block(arm, ev.BlockRole.WARMUP, 1, [step_ms] * 60), *levels,
-        *done(Phase.APART, Mode.DEFAULT),
-    ]  # fmt: skip
-
-
 def _run(speedup: float, *, cold_fits: bool = True, apart: bool = True, blocks: int = 10) -> RunState:
     run = Compiled(speedup=speedup)
     cold = cold_process(run)
@@ -102,7 +92,9 @@ def _run(speedup: float, *, cold_fits: bool = True, apart: bool = True, blocks: 
     order = (Arm.EAGER, Arm.COMPILED, Arm.COMPILED, Arm.EAGER) if apart else ()
     steps_ms = {Arm.EAGER: EAGER_MS, Arm.COMPILED: EAGER_MS / speedup}
     together = [_out_of_memory(run)] if cold_fits else []
-    return replay(eager_process(), cold, *together, *(_apart(arm, steps_ms[arm], blocks) for arm in order))
+    return replay(
+        eager_process(), cold, *together, *(alone(Phase.APART, arm, steps_ms[arm], blocks=blocks) for arm in order)
+    )
 
 
 def test_a_run_that_has_no_room_for_both_is_decided_with_care_and_says_how() -> None:

@@ -126,6 +126,7 @@ runs = st.builds(
     inputs_from=st.none() | st.sampled_from(["my batch.pt", "data.py:make_batch"]),
     arguments=st.sampled_from([[], ["hidden=8", "act='a b'", "config=@c.json"]]).map(sp.parse_arguments),
     step=steps,
+    fit_batch=st.booleans(),
     data=st.none() | st.builds(DataSpec, batch_ms=st.floats(1e-3, 1e6)) | st.builds(DataSpec, loader=functions),
 )
 
@@ -138,7 +139,7 @@ def read_command(line: str) -> RunSpec:
     words = shlex.split(line)
     assert words[:2] == ["tcompile-tui", "run"]
     given_as: dict[str, list[str]] = {}
-    flags = [word for word in words if word in ("--compile-optimizer", "--channels-last", "--tf32")]
+    flags = [word for word in words if word in ("--compile-optimizer", "--channels-last", "--tf32", "--fit-batch")]
     words = [word for word in words if word not in flags]
     for option, word in zip(words[3::2], words[4::2], strict=True):
         given_as.setdefault(option.removeprefix("--"), []).append(word)
@@ -163,7 +164,13 @@ def read_command(line: str) -> RunSpec:
         inputs_from=one.get("inputs"),
         arguments=sp.parse_arguments(given_as.get("arg", ())),
         data=read_data(one.get("data-ms"), one.get("loader")),
-        step=parse_step([*(f"--{name}={one[name]}" for name in _STEP_WORDS if name in one), *flags]),
+        step=parse_step(
+            [
+                *(f"--{name}={one[name]}" for name in _STEP_WORDS if name in one),
+                *(f for f in flags if f != "--fit-batch"),
+            ]
+        ),
+        fit_batch="--fit-batch" in flags,
     )
 
 

@@ -80,6 +80,19 @@ def test_data_slower_than_the_step_leaves_nothing_to_gain() -> None:
     assert verdict.speedup is not None and verdict.speedup.value == 1.0
 
 
+def test_a_speedup_that_is_not_known_does_not_matter_where_both_wait() -> None:
+    noisy = Compiled(speedup=1.05, noise=0.3, lost=0.1)
+    verdict = decide(replay(eager_process(), *both(noisy), data=DataSpec(batch_ms=100.0)))
+    assert verdict.decision is Decision.SKIP and "fix the loader first" in verdict.headline
+    assert "data-limits" in _ids(verdict)
+    assert decide(replay(eager_process(), *both(noisy))).decision is Decision.TEST_CAREFULLY
+
+
+def test_where_nothing_is_gained_the_data_is_not_the_reason() -> None:
+    verdict = decide(replay(eager_process(), *both(Compiled(speedup=0.8)), data=DataSpec(batch_ms=100.0)))
+    assert verdict.decision is Decision.SKIP and "fix the loader first" not in verdict.headline
+
+
 def test_a_part_of_the_gain_is_counted_as_a_part() -> None:
     state = _run(DataSpec(batch_ms=8.0))
     verdict = decide(state)

@@ -24,6 +24,7 @@ from tcompile_tui.report.markdown import code, markdown_text, prose
 from tcompile_tui.report.prometheus import prometheus_text
 from tcompile_tui.report.series import series_csv
 from tests.core.streams import Compiled, both, done, eager_process, replay, started
+from tests.core.test_fit_batch import fitted_run
 from tests.report.reported import HOSTILE, hostile, recorded, reported
 from tests.ui.recorded import CONVNET, POINTWISE, TRANSFORMER, TWO_BREAKS
 from tests.ui.verdict_cases import CASES
@@ -61,6 +62,12 @@ def test_so_is_that_of_a_run_whose_loader_was_timed(schema: jsonschema.Draft2020
     run = reported(replay(eager_process(), loader, *both(Compiled(speedup=1.8)), data=data))
     schema.validate(json.loads(report_json(run)))
     assert "| data a step | 20.0 ms |" in markdown_text(run) and "| end to end | 1.000x |" in markdown_text(run)
+
+
+def test_so_is_that_of_a_run_that_found_the_largest_batches(schema: jsonschema.Draft202012Validator) -> None:
+    run = reported(fitted_run(speedup=1.001))
+    schema.validate(json.loads(report_json(run)))
+    assert "| largest batch | 96 (9,591 samples/s) |" in markdown_text(run)
 
 
 def test_the_schema_refuses_what_it_does_not_name(schema: jsonschema.Draft202012Validator) -> None:

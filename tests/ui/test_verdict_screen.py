@@ -51,8 +51,9 @@ async def test_each_decision_shows_its_word_its_symbol_and_what_to_do(decision: 
 
 async def test_data_that_hides_the_gain_is_seen_at_first_look(tmp_path: Path) -> None:
     state = replay(eager_process(), *both(Compiled(speedup=2.0)), data=DataSpec(batch_ms=20.0))
-    text = await text_of(app_for(state, tmp_path), size=(100, 40))
+    text = await text_of(app_for(state, tmp_path), size=(120, 40))
     assert "fix the loader first" in text and "20.0 ms a step; steps alone 2.00x" in text
+    assert "end to end" in text and "make the loader faster" in text
 
 
 def test_decisions_differ_without_colour() -> None:

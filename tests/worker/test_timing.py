@@ -116,6 +116,16 @@ def test_the_cpu_time_of_a_block_is_that_of_its_work() -> None:
     assert timing.involuntary_switches is not None and timing.involuntary_switches >= 0
 
 
+def test_pages_of_a_block_are_counted() -> None:
+    def touch(index: int) -> None:
+        bytearray(32 << 20)
+
+    timing = CpuTimer().run(touch, 0, 3)
+    calm = CpuTimer().run(lambda index: None, 0, 3)
+    assert timing.minor_faults is not None and calm.minor_faults is not None
+    assert timing.minor_faults > calm.minor_faults
+
+
 @pytest.mark.parametrize(
     ("step_ns", "steps"),
     [

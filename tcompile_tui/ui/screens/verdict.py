@@ -70,7 +70,7 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
     VerdictScreen > .title { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
     VerdictScreen #page { height: 1fr; scrollbar-size-vertical: 1; }
     VerdictScreen .row { height: auto; }
-    VerdictScreen #facts { width: auto; height: 9; }
+    VerdictScreen #facts { width: auto; height: auto; min-height: 9; }
     VerdictScreen #plot { width: 1fr; height: 9; }
     VerdictScreen #findings { width: 1fr; height: auto; }
     VerdictScreen #modes { width: auto; height: auto; }
@@ -80,7 +80,7 @@ findings    !! keeps it from a plain ENABLE, ! warning, > advice, - note"""
     VerdictScreen.-narrow #lower, VerdictScreen.-tiny #lower, VerdictScreen.-tiny #upper { layout: vertical; }
     VerdictScreen.-narrow #modes, VerdictScreen.-tiny #modes { width: 1fr; overflow-x: auto; }
     VerdictScreen.-tiny #facts { width: 1fr; overflow-x: auto; }
-    VerdictScreen.-narrow #facts { height: 8; }
+    VerdictScreen.-narrow #facts { height: 8; min-height: 8; }
     VerdictScreen.-narrow #plot { height: 8; }
     """
 

@@ -190,7 +190,8 @@ def _trouble(process: ProcessState | None) -> str:
 def _latest_arm(state: RunState, arm: Arm, mode: Mode | None) -> ArmSteps | None:
     """The latest steps of an arm; of eager in any process."""
     for process in reversed(state.processes.values()):
-        steps = process.arms.get(arm) if mode is None or process.mode is mode else None
+        wanted = (mode is None or process.mode is mode) and process.phase is not Phase.FIT
+        steps = process.arms.get(arm) if wanted else None
         if steps is not None and len(steps.series):
             return steps
     return None

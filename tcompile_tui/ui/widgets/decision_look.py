@@ -51,8 +51,12 @@ def next_step(verdict: Verdict, state: RunState) -> str:
         accuracy = verdict.best.result.accuracy if verdict.best is not None else None
         if accuracy is not None and accuracy.agreement is Agreement.DIFFERENT:
             return "compare the model's own metric with and without compile before you use it"
+        if any(finding.id == "fit-batch" and finding.severity is Severity.ADVICE for finding in verdict.findings):
+            return "try it in your own run at the larger batch, with the learning rate for that batch"
         return "measure again for longer on an idle machine (r, preset thorough), or try it in your own run"
     if decision is Decision.SKIP:
+        if any(finding.id == "data-limits" and finding.severity is Severity.WARNING for finding in verdict.findings):
+            return "make the loader faster, then measure again (r)"
         if any(finding.id == "graph-break" for finding in verdict.findings):
             return "leave the model as it is, or remove the graph breaks (b) and measure again (r)"
         return "leave the model as it is; measure again (r) for another plan, size or GPU"

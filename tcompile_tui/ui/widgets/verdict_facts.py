@@ -8,6 +8,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tcompile_tui.core.breakeven import BreakEven
+from tcompile_tui.core.fit_results import BatchFit
 from tcompile_tui.core.results import ModeResult, StartCost
 from tcompile_tui.core.spec import ASSUMED_PLAN_HOURS, RunSpec
 from tcompile_tui.core.units import MISSING, count, duration, milliseconds, percent, ratio, size
@@ -34,9 +35,10 @@ def fact_rows(best: JudgedMode, verdict: Verdict, spec: RunSpec | None) -> list[
         FactRow("warm", _start_cells(result.warm_start, result.break_even_warm, eager_ms)),
         FactRow("plan", ("", *_plan_cells(verdict, spec, eager_ms)), strong=True),
         FactRow("saves", (_saves(best.planned_gain),), strong=True),
-        *([FactRow("data", (_data(result),))] if result.data is not None else []),
         FactRow("outputs", (result.accuracy.agreement.value if result.accuracy is not None else "not checked",)),
+        *([FactRow("data", (_data(result),))] if result.data is not None else []),
         FactRow("memory", (_memory(result),)),
+        *([FactRow("batch", (_batch(result.fit),))] if result.fit is not None else []),
     ]
 
 
@@ -76,6 +78,12 @@ def _memory(result: ModeResult) -> str:
     """At the peak, against eager's."""
     compiled, eager = result.peak_memory_bytes, result.eager_peak_memory_bytes
     return f"{size(compiled)} peak, eager {size(eager)}" if compiled is not None else MISSING
+
+
+def _batch(fit: BatchFit) -> str:
+    """The largest of each arm."""
+    gain = ratio(fit.gain.value) if fit.gain is not None else MISSING
+    return f"{fit.compiled.batch:,}, eager {fit.eager.batch:,}: {gain} samples/s"
 
 
 class VerdictFacts(Static):

@@ -72,6 +72,12 @@ class VerdictHead(Vertical):
     def _has_speedup(self) -> bool:
         return self._verdict.speedup is not None
 
+    @property
+    def _label(self) -> str:
+        """What the interval beside the figure is of."""
+        best = self._verdict.best
+        return "end to end" if best is not None and best.result.waits_for_data else "95 % from"
+
     def compose(self) -> ComposeResult:
         word = self._verdict.decision.value
         speedup = self._verdict.speedup
@@ -80,7 +86,9 @@ class VerdictHead(Vertical):
             if speedup is not None:
                 yield Static(classes="gap")
                 yield Digits(ratio(speedup.value))
-                interval = f"95 % from\n{ratio(speedup.lo)} to\n{ratio(speedup.hi)}" if speedup.lo is not None else ""
+                interval = (
+                    f"{self._label}\n{ratio(speedup.lo)} to\n{ratio(speedup.hi)}" if speedup.lo is not None else ""
+                )
                 yield Static(interval, classes="interval", markup=False)
         yield Static(word, classes="word plain", markup=False)
         if speedup is not None:

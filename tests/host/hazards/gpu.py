@@ -35,6 +35,7 @@ class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.layer = torch.nn.Linear(256, 256)
+        {init}
 
     def forward(self, x):
 """
@@ -50,8 +51,8 @@ _MEMORY_NOISE_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Hazard:
-    """`forward` is a method's body, `head` comes before its class. The run must end with one of `statuses`, and with
-    `words` in its headline or findings."""
+    """`forward` is a method's body, `init` a line of the constructor, `head` comes before the class. The run must end
+    with one of `statuses`, and with `words` in its headline or findings."""
 
     name: str
     forward: str
@@ -59,6 +60,7 @@ class Hazard:
     words: str
     options: tuple[str, ...] = ()
     head: str = ""
+    init: str = "pass"
 
 
 HAZARDS = (
@@ -78,6 +80,18 @@ HAZARDS = (
         """,
         (0, 6),
         "out of memory",
+    ),
+    Hazard(
+        "no room for both arms side by side",
+        "return self.layer(x).sin() + self.held[:256]",
+        (0,),
+        "no-room-side-by-side",
+        head="""
+            if torch.cuda.is_available():
+                total = torch.cuda.get_device_properties(0).total_memory
+                torch.cuda.set_per_process_memory_fraction(1.6 * 2**30 / total)
+            """,
+        init='self.register_buffer("held", torch.ones(1 << 28))',
     ),
     Hazard(
         "device-side assert",
@@ -153,7 +167,7 @@ def run(hazard: Hazard, device: str) -> Ended:
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "net.py"
         body = textwrap.indent(textwrap.dedent(hazard.forward).strip(), " " * 8)
-        model.write_text(f"{_HEAD}{textwrap.dedent(hazard.head)}{_CLASS}{body}\n")
+        model.write_text(f"{_HEAD}{textwrap.dedent(hazard.head)}{_CLASS.format(init=hazard.init)}{body}\n")
         options = hazard.options if "--preset" in hazard.options else (*hazard.options, "--preset", "quick")
         done = subprocess.run(
             [sys.executable, "-m", "tcompile_tui", "run", f"{model}:Net", "--device", device, "--json", "-",
