@@ -26,7 +26,8 @@ from tcompile_tui.cli_shared import assignments, fail, recorded_run
 if TYPE_CHECKING:
     from tcompile_tui.core.spec import RunSpec
     from tcompile_tui.core.step_spec import StepSpec
-    from tcompile_tui.host.supervisor import Finished, RunRequest
+    from tcompile_tui.host.run_request import RunRequest
+    from tcompile_tui.host.supervisor import Finished
 
 PRESETS = ("smoke", "quick", "standard", "thorough")
 
@@ -178,7 +179,7 @@ def run(target: str, argv: tuple[str, ...], **options: Any) -> None:
     from tcompile_tui.config import load_config
     from tcompile_tui.core.spec import SpecError
     from tcompile_tui.host.interpreter import InterpreterError
-    from tcompile_tui.host.supervisor import prepare
+    from tcompile_tui.host.run_request import prepare
 
     config = load_config()
     from_config = not options["python"] and config.python is not None
@@ -251,7 +252,7 @@ def _report(finished: Finished, json_path: str | None, silent: bool) -> None:
 
 def _request(target: str, argv: tuple[str, ...], options: dict[str, Any]) -> RunRequest:
     """Raises SpecError."""
-    from tcompile_tui.host.supervisor import RunRequest
+    from tcompile_tui.host.run_request import RunRequest
     from tcompile_tui.paths import default_runs_dir
 
     cwd = Path(options["cwd"]).absolute()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcompile_tui.core.spec import Mode
     from tcompile_tui.core.state import ProcessState, RunState
     from tcompile_tui.host.portable import Starts
-    from tcompile_tui.host.supervisor import RunRequest
+    from tcompile_tui.host.run_request import RunRequest
 
 _NOT_COMPILED, _FAILED = 4, 6
 
@@ -111,8 +111,8 @@ class _Measuring:
         from tcompile_tui.core.spec import SpecError
         from tcompile_tui.host.interpreter import InterpreterError
         from tcompile_tui.host.portable import Starts
+        from tcompile_tui.host.run_request import prepare
         from tcompile_tui.host.stopping import StopRequest
-        from tcompile_tui.host.supervisor import prepare
         from tcompile_tui.report.progress import ProgressLine
 
         request, chosen = _request(of, mode, python)
@@ -177,7 +177,7 @@ def _request(of: str, mode: str | None, python: str | None) -> tuple[RunRequest,
     """Of a recorded run, by its folder or name, or of a target as `run` takes it."""
     from tcompile_tui.core.spec import Mode, RunSpec, SpecError, parse_target
     from tcompile_tui.host.run_folder import RunFolder
-    from tcompile_tui.host.supervisor import RunRequest
+    from tcompile_tui.host.run_request import RunRequest
     from tcompile_tui.paths import default_runs_dir
 
     infos = (RunFolder(path).read_info() for path in (Path(of), default_runs_dir() / of))

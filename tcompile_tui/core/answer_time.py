@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcompile_tui.core.results import ModeStatus
+from tcompile_tui.core.mode_status import ModeStatus
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.verdict import Verdict
 

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tcompile_tui.core.breakeven import PRIOR_COST_SPREAD
+from tcompile_tui.core.mode_status import ModeStatus
 from tcompile_tui.core.pairs import EQUIVALENCE, SpeedupInterval
-from tcompile_tui.core.results import ModeResult, ModeStatus, StartCost
+from tcompile_tui.core.results import ModeResult, StartCost
 from tcompile_tui.core.spec import Mode, RunSpec, Task, order_modes
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.step_spec import step_words

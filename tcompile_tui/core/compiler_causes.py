@@ -11,7 +11,8 @@ from tcompile_tui.core.compile_options import Regions
 from tcompile_tui.core.events import Recompiled, Steadiness
 from tcompile_tui.core.failure_words import failure_advice
 from tcompile_tui.core.findings import Finding, Rule, Severity
-from tcompile_tui.core.results import ModeResult, ModeStatus
+from tcompile_tui.core.mode_status import ModeStatus
+from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.spec import Arm, Phase
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import percent, plural

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from tcompile_tui.core.accuracy import Agreement
 from tcompile_tui.core.compare_runs import DEVICE, ComparedRun, Comparison, compare_runs
 from tcompile_tui.core.findings import speedup_text
-from tcompile_tui.core.results import ModeResult, ModeStatus
+from tcompile_tui.core.mode_status import ModeStatus
+from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.units import duration, ratio
 from tcompile_tui.core.verdict import ExitCode, Verdict, lost_in_contention
 

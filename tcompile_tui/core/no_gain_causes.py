@@ -8,8 +8,9 @@ from typing import TypeAlias
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.findings import Finding, Rule, Severity
+from tcompile_tui.core.mode_status import ModeStatus
 from tcompile_tui.core.pairs import EQUIVALENCE
-from tcompile_tui.core.results import ModeResult, ModeStatus
+from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.spec import Arm, Phase
 from tcompile_tui.core.state import ProcessState, RunState
 from tcompile_tui.core.units import percent, plural

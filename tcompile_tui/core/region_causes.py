@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tcompile_tui.core.findings import Finding, Rule, Severity
-from tcompile_tui.core.results import ModeResult, ModeStatus
+from tcompile_tui.core.mode_status import ModeStatus
+from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import duration, ratio
 

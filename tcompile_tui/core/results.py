@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Accuracy, Agreement, judge
-from tcompile_tui.core.apart import ApartComparison, apart_of, compiled_apart, ran_out
+from tcompile_tui.core.apart import ApartComparison, apart_of, compiled_apart
 from tcompile_tui.core.breakeven import BreakEven, Cost, break_even, cost_of_starts, start_cost
 from tcompile_tui.core.compile_log import CompilePart
 from tcompile_tui.core.course import Course, course_of
 from tcompile_tui.core.decode_results import DecodeSpeed, decode_speed
-from tcompile_tui.core.early_answer import planned_run
 from tcompile_tui.core.end_to_end import DataTime, data_time, gain_with_data, speedup_with_data
 from tcompile_tui.core.energy import StepEnergy, step_energy
-from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.fit_results import BatchFit, batch_fit
 from tcompile_tui.core.headroom import DeviceTimes, Headroom, device_times, headroom
 from tcompile_tui.core.latency import Latency, latency
+from tcompile_tui.core.mode_status import ModeStatus, mode_status
 from tcompile_tui.core.pairs import Pair, SpeedupInterval, TimeGain, drifted, paired_time_gain
 from tcompile_tui.core.serve_results import Serving, share_over
 from tcompile_tui.core.spec import ONE_COLD_START, Arm, Mode, Phase, Starts, Task
 from tcompile_tui.core.spread import MeanSpeedup, between_processes, mean_speedup, mean_time_gain
 from tcompile_tui.core.state import ArmSteps, ProcessState, RunState
 from tcompile_tui.core.steady import level_held
-from tcompile_tui.core.units import duration, plural
 from tcompile_tui.core.warm_up import warmed_up, warmup_extra_ns
 
 # A pair is clean when the timing thread had the CPU nearly all of the time.
@@ -40,18 +37,6 @@ _DEVICE_BOUND_SHARE = 0.7
 _SAME_RATIO = 1.05
 # More of an accepted window than this say nothing more, and a screen asks often.
 _JUDGED_STEPS = 512
-
-
-class ModeStatus(str, enum.Enum):
-    """How far a mode got."""
-
-    MEASURED = "measured"
-    RAN_EAGER = "nothing was compiled"
-    FAILED = "failed"
-    NOT_FINISHED = "not finished"
-    NOT_RUN = "not run"
-    THROTTLED = "could not be compared"  # the GPU was throttled in nearly all pairs
-    CANNOT_PAY = "cannot pay off"  # its compile was stopped when that was certain
 
 
 @dataclass(frozen=True)
@@ -192,7 +177,7 @@ def mode_result(state: RunState, mode: Mode) -> ModeResult:
     first_warm = warm[0] if warm else None
     eager = state.process_of(Phase.EAGER)
     apart = apart_of(state, mode)
-    status, reason = _stopped_early(state, cold) or _status(cold, warm, apart)
+    status, reason = mode_status(state, cold, warm, compared_apart=apart is not None)
     eager_arm = eager.arms.get(Arm.EAGER) if eager is not None else None
     cold_start = _start_cost([process for process in colds if process.done or process is cold], eager_arm)
     # Later ones find what the first one left.
@@ -341,63 +326,6 @@ def planned_gain(result: ModeResult, steps: float | None, starts: Starts = ONE_C
         return None
     saved_s = steps * result.gain.mean_ns / 1e9 - cost.mean_s
     return saved_s / (steps * result.eager_mean_ms / 1e3)
-
-
-def _status(
-    cold: ProcessState | None, warm: Sequence[ProcessState], apart: ApartComparison | None
-) -> tuple[ModeStatus, str]:
-    if cold is None:
-        return ModeStatus.NOT_RUN, "the run ended before its turn"
-    measured = bool(_intervals(warm))
-    for process in (cold, *warm):
-        if process is not cold and cold.done and ran_out(process):
-            continue  # alone it fits
-        if process.failure is not None:
-            return ModeStatus.FAILED, failure_text(process.failure)
-        if process.ended is not None and process.ended.outcome not in (ev.Outcome.OK, ev.Outcome.STOPPED):
-            if measured and process is not cold:
-                continue  # what was measured before its end stands
-            slow = process.ended.outcome is ev.Outcome.TIMED_OUT
-            where = f"the {process.phase.value} process"
-            status = ModeStatus.NOT_FINISHED if slow else ModeStatus.FAILED
-            return status, f"{where}: {process.ended.detail or process.ended.outcome.value}"
-    if cold.done and not cold.compiled_anything:
-        return ModeStatus.RAN_EAGER, _why_eager(cold)
-    if measured or apart is not None:
-        return ModeStatus.MEASURED, ""
-    if any(ran_out(process) for process in warm):
-        return ModeStatus.NOT_FINISHED, "both arms do not fit into memory side by side, and were not compared apart"
-    throttled = sum(process.throttled_pairs for process in warm)
-    if throttled:
-        left = sum(len(process.pairs) for process in warm)
-        return ModeStatus.THROTTLED, f"the GPU was throttled in {plural(throttled, 'pair')}, and {left} are left"
-    return ModeStatus.NOT_FINISHED, "stopped before eager and compiled steps could be compared"
-
-
-def _stopped_early(state: RunState, cold: ProcessState | None) -> tuple[ModeStatus, str] | None:
-    """None for a compile that was not stopped for the plan. Under another plan it says nothing."""
-    stopped = cold.compile_stopped if cold is not None else None
-    if stopped is None:
-        return None
-    planned = planned_run(state)
-    so_far = f"its start had cost {duration(stopped.start_s)} when it was stopped"
-    if planned is None or not planned.cannot_pay(stopped.start_s):
-        return ModeStatus.NOT_FINISHED, f"{so_far}, because it could not pay off in the run that was planned then"
-    starts = f" of {planned.cold_starts:,} such starts" if planned.cold_starts > 1 else ""
-    run = f"the whole planned run{starts} takes at most {duration(planned.eager_s)} in eager"
-    return ModeStatus.CANNOT_PAY, f"{so_far}, and {run}"
-
-
-def _why_eager(process: ProcessState) -> str:
-    summary = process.compile.summary
-    if summary is not None and summary.disabled_by:
-        return f"torch.compile is switched off by {summary.disabled_by}"
-    dropped = process.compile.dropped_frames
-    if dropped:
-        first = dropped[0]
-        reason = (first.fail_reason or "no reason given").splitlines()[0]
-        return f"Dynamo gave up on {first.function or 'a frame'}: {reason}"
-    return "no graph was captured"
 
 
 def _start_cost(processes: Iterable[ProcessState], eager: ArmSteps | None) -> StartCost | None:

@@ -16,15 +16,10 @@ from tcompile_tui.core.compile_text import compile_call, compile_lines
 from tcompile_tui.core.end_to_end import data_time
 from tcompile_tui.core.failure_words import failure_text
 from tcompile_tui.core.findings import MEMORY_DOWN, Finding, Severity, speedup_text
+from tcompile_tui.core.mode_status import ModeStatus
 from tcompile_tui.core.pairs import EQUIVALENCE, meets_stop_rule
 from tcompile_tui.core.replay import Ratio
-from tcompile_tui.core.results import (
-    ModeResult,
-    ModeStatus,
-    mode_result,
-    planned_break_even,
-    planned_gain,
-)
+from tcompile_tui.core.results import ModeResult, mode_result, planned_break_even, planned_gain
 from tcompile_tui.core.shape_results import ShapeResults, shape_results
 from tcompile_tui.core.shape_verdict import shapes_headline, shapes_objection
 from tcompile_tui.core.spec import ASSUMED_PLAN_HOURS, ONE_COLD_START, Mode, Phase, Plan, Preset, RunSpec, Starts

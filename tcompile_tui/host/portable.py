@@ -17,8 +17,8 @@ from tcompile_tui.host.event_log import EventLog
 from tcompile_tui.host.phase_runner import PhaseLimits, PhaseRunner
 from tcompile_tui.host.recorder import Recorder
 from tcompile_tui.host.run_folder import OutputLog
+from tcompile_tui.host.run_request import Prepared
 from tcompile_tui.host.stopping import StopRequest
-from tcompile_tui.host.supervisor import Prepared
 from tcompile_tui.host.workers import FreshStart, Worker
 
 # The start is what counts: enough steps to tell what a steady one takes.

@@ -7,81 +7,42 @@ import os
 import secrets
 import shlex
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
 import msgspec
 
-import tcompile_tui
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.apart import ran_out_side_by_side
 from tcompile_tui.core.chrome_trace import chrome_trace
 from tcompile_tui.core.compare_runs import ComparedRun
-from tcompile_tui.core.discover import Resolved, find_batch_file, resolve
 from tcompile_tui.core.early_answer import planned_run
 from tcompile_tui.core.energy import measures_energy
-from tcompile_tui.core.gate import NO_GATE, Gate, GateCheck, check_gate, gated_exit_code
+from tcompile_tui.core.gate import GateCheck, check_gate, gated_exit_code
 from tcompile_tui.core.outlook import further_process_matters
 from tcompile_tui.core.pairs import meets_stop_rule
 from tcompile_tui.core.results import mode_result
 from tcompile_tui.core.shape_spec import ShapeHandling
-from tcompile_tui.core.spec import Arm, Job, Mode, Phase, RunSpec
+from tcompile_tui.core.spec import Arm, Job, Mode, Phase
 from tcompile_tui.core.state import ProcessState, RunState
 from tcompile_tui.core.verdict import ExitCode, Verdict, decide, program_failed
 from tcompile_tui.core.verdict_json import encode_verdict, verdict_document
 from tcompile_tui.host import machine, roots
 from tcompile_tui.host.archive import build_worker_archive
 from tcompile_tui.host.claims import DeviceClaim
-from tcompile_tui.host.devices import Device, choose_device
 from tcompile_tui.host.effort import EFFORTS
 from tcompile_tui.host.event_log import EventLog, read_events
-from tcompile_tui.host.fit_checks import look_at_fit
-from tcompile_tui.host.interpreter import Interpreter, find_interpreter
 from tcompile_tui.host.phase_runner import PhaseLimits, PhaseRunner
 from tcompile_tui.host.process_start import ProcessStarter, Surroundings
 from tcompile_tui.host.recorder import Recorder
 from tcompile_tui.host.reference import REFERENCE_FILE, REFERENCE_PRESETS, REFERENCE_TIME_SHARE, memory_shortage
-from tcompile_tui.host.run_folder import COMPILE_TRACE_FILE, OutputLog, ProcessId, RunFolder, RunInfo, write_atomically
+from tcompile_tui.host.run_facts import warn, warn_of_another_run, write_start
+from tcompile_tui.host.run_folder import COMPILE_TRACE_FILE, OutputLog, RunFolder, write_atomically
+from tcompile_tui.host.run_request import Prepared
 from tcompile_tui.host.sampler import Sampler
-from tcompile_tui.host.step_files import look_at_step
 from tcompile_tui.host.stopping import Stop, StopRequest
-
-_FULL_DISK_BYTES = 2 << 30
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """What a person asked for, as far as it is not part of what is measured (that is `spec`)."""
-
-    spec: RunSpec
-    cwd: Path
-    runs_dir: Path
-    command: str
-    python: str | None = None
-    name: str | None = None
-    folder: Path | None = None
-    argv: tuple[str, ...] = ()
-    extra_environment: Mapping[str, str] = field(default_factory=dict)
-    keep_caches: bool = False
-    cold_headers: bool = False
-    explain: bool = False
-    fullgraph: bool = False
-    keep_trace: Path | None = None
-    fresh: bool = False
-    gate: Gate = NO_GATE
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A request that can be run: everything that may be wrong with it was looked at."""
-
-    request: RunRequest
-    resolved: Resolved
-    interpreter: Interpreter
-    device: Device
 
 
 @dataclass(frozen=True)
@@ -113,20 +74,6 @@ _LOADER_TIME_SHARE = 0.15
 _COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 
 
-def prepare(request: RunRequest) -> Prepared:
-    """Find model, interpreter and device before anything starts. Raises SpecError or InterpreterError."""
-    environment = {**os.environ, **request.extra_environment}
-    given = {argument.parameter for argument in request.spec.arguments}
-    resolved = resolve(request.spec.target, request.cwd, given)
-    if request.spec.inputs_from is not None:
-        find_batch_file(request.spec.inputs_from, request.cwd)
-    look_at_step(request.spec, Path(resolved.path) if resolved.path is not None else None, request.cwd)
-    interpreter = find_interpreter(request.python, environment)
-    device = choose_device(request.spec.device, environment, interpreter.torch_cuda is not None)
-    look_at_fit(request.spec, device)
-    return Prepared(request, resolved, interpreter, device)
-
-
 def execute(prepared: Prepared, stop: StopRequest, on_change: Callable[[RunState], None]) -> Finished:
     """Run it all. Returns a verdict whatever the model does; raises OSError if the run folder cannot be written."""
     request = prepared.request
@@ -142,7 +89,7 @@ def execute(prepared: Prepared, stop: StopRequest, on_change: Callable[[RunState
     try:
         try:
             if claim.holder is not None:
-                run.warn_of_another_run(claim.holder)
+                warn_of_another_run(claim.holder, recorder)
             run.measure()
         finally:
             claim.close()
@@ -222,8 +169,9 @@ class _Run:
 
     def measure(self) -> None:
         """Eager first: a model that does not run says so within seconds. Then every mode, cold and warm."""
-        self._write_start()
-        self._warn()
+        write_start(self._prepared, self._run_id, self._spec, self._folder, self._recorder)
+        self._recorder.tick()
+        warn(self._prepared, self._recorder)
         roots.remove_leftovers()
         eager = self._run_phase(Phase.EAGER, None, self._new_root())
         if not eager.done or self._stop.level is not Stop.NO:
@@ -499,63 +447,6 @@ class _Run:
 
     def _left_s(self) -> float:
         return self._deadline - monotonic()
-
-    # ------------------------------------------------------------ what is written around it
-
-    def _write_start(self) -> None:
-        interpreter, device = self._prepared.interpreter, self._prepared.device
-        self._recorder.record(
-            ev.RunStarted(
-                run_id=self._run_id,
-                spec=self._spec,
-                python=interpreter.executable,
-                torch_version=interpreter.torch_version or "",
-                device=device.kind,
-                device_name=device.name,
-            )
-        )
-        self._folder.write_info(
-            RunInfo(
-                run_id=self._run_id,
-                spec=self._request.spec,
-                command=self._request.command,
-                cwd=str(self._request.cwd),
-                started_at=datetime.now().astimezone().isoformat(timespec="seconds"),
-                supervisor=ProcessId.own(),
-                program_version=tcompile_tui.__version__,
-                python=interpreter.executable,
-                torch_version=interpreter.torch_version or "",
-                device=device.kind,
-                device_name=device.name,
-                machine=machine.facts(),
-                argv=self._request.argv,
-            )
-        )
-        self._recorder.tick()
-
-    def _warn(self) -> None:
-        notice = self._recorder.notice
-        notice("interpreter", f"{self._prepared.interpreter.executable}: {self._prepared.interpreter.why}")
-        notice("device", f"{self._prepared.device.name}: {self._prepared.device.why}")
-        ending = machine.login_kill_warning()
-        if ending is not None:
-            notice("login-ends-run", ending, ev.Level.WARNING)
-        base = roots.base_folder().parent
-        free = machine.free_bytes(base)
-        if free is not None and free < _FULL_DISK_BYTES:
-            notice(
-                "disk-nearly-full",
-                f"only {free / 2**30:.1f} GiB are free on {base} ({machine.filesystem_type(base) or 'unknown'}),"
-                " where compile caches of the run go",
-                ev.Level.WARNING,
-            )
-
-    def warn_of_another_run(self, holder: str) -> None:
-        text = (
-            f"another run measures on this device now ({holder}): each spoils the other's figures."
-            " Wait for it, or take another device"
-        )
-        self._recorder.notice("another-run", text, ev.Level.WARNING)
 
     def close(self) -> None:
         """Remove what is only of use during the run."""

@@ -9,8 +9,9 @@ import pytest
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.apart import compare_apart
+from tcompile_tui.core.mode_status import ModeStatus
 from tcompile_tui.core.pairs import BlockLevel
-from tcompile_tui.core.results import ModeStatus, mode_result
+from tcompile_tui.core.results import mode_result
 from tcompile_tui.core.spec import Arm, Mode, Phase
 from tcompile_tui.core.spread import PRIOR_BETWEEN_SD
 from tcompile_tui.core.state import RunState

@@ -11,8 +11,9 @@ import pytest
 
 from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Agreement
+from tcompile_tui.core.mode_status import ModeStatus
 from tcompile_tui.core.pairs import LOOKS, SpeedupInterval, TimeGain, enough, paired_interval
-from tcompile_tui.core.results import ModeResult, ModeStatus, mode_result
+from tcompile_tui.core.results import ModeResult, mode_result
 from tcompile_tui.core.spec import Mode, Phase, Preset
 from tcompile_tui.core.spread import (
     PRIOR_BETWEEN_SD,

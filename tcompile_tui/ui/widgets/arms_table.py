@@ -10,8 +10,9 @@ from typing import ClassVar
 from textual.content import Content
 
 from tcompile_tui.core import events as ev
+from tcompile_tui.core.mode_status import ModeStatus
 from tcompile_tui.core.pairs import SpeedupInterval
-from tcompile_tui.core.results import ModeResult, ModeStatus, mode_result
+from tcompile_tui.core.results import ModeResult, mode_result
 from tcompile_tui.core.spec import Arm, Mode, Phase
 from tcompile_tui.core.state import ArmSteps, ProcessState, RunState
 from tcompile_tui.core.units import MISSING, count, duration, milliseconds, ratio

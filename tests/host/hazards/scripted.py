@@ -11,8 +11,9 @@ from tcompile_tui.core.spec import Mode, Preset, RunSpec, Target
 from tcompile_tui.core.state import RunState
 from tcompile_tui.host.devices import Device
 from tcompile_tui.host.event_log import read_events
+from tcompile_tui.host.run_request import RunRequest, prepare
 from tcompile_tui.host.stopping import StopRequest
-from tcompile_tui.host.supervisor import Finished, RunRequest, execute, prepare
+from tcompile_tui.host.supervisor import Finished, execute
 from tests.host.fake_run import fake_python
 
 _MODEL = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
