@@ -13,7 +13,7 @@ from textual.screen import Screen
 from tcompile_tui.config import Config
 from tcompile_tui.ui.commands import Command, CommandProvider
 from tcompile_tui.ui.signals import Signals
-from tcompile_tui.ui.terminal import is_ascii_only
+from tcompile_tui.ui.terminal import in_ascii, is_ascii_only
 from tcompile_tui.ui.themes import remember_theme, starting_theme
 
 if TYPE_CHECKING:  # the first frame of Setup waits for nothing that it does not show
@@ -56,6 +56,8 @@ class TCompileApp(App[None]):
         self._target = target
         self._feed = feed
         self.set_class(self.ascii_only, "-ascii")
+        if self.ascii_only:
+            self.driver_class = in_ascii(self.driver_class)
         self._start_theme = starting_theme(self.config)
         if self._start_theme in self.available_themes:
             self.theme = self._start_theme

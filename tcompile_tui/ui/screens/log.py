@@ -59,4 +59,6 @@ class LogScreen(ModalScreen[None], CommandScreen[None]):
         if left_out:
             log.border_subtitle = f"the end; {size(left_out)} before it are in the file"
         log.write_lines(lines)
+        # Only after the layout is it known that there is something to scroll.
+        self.call_after_refresh(log.scroll_end, animate=False, x_axis=False)
         log.focus()
