@@ -110,7 +110,7 @@ def _run_options(function: Any) -> Any:
         click.option("--accumulate", metavar="N", help="Micro-batches of one training step: N times forward and backward, then the optimizer. Default: 1."),
         click.option("--channels-last", is_flag=True, help="Model and image inputs in channels_last memory format."),
         click.option("--tf32", is_flag=True, help="Allow TF32 in float32 matrix products, in both arms."),
-        click.option("--epoch", metavar="[train=K,]last=N,eval=M", help="Run the end of an epoch before the comparison: a last batch of N samples, M evaluations, then training again. With its K full batches a start is counted in epochs too. A new shape may make every later step dynamic."),
+        click.option("--epoch", metavar="[train=K,]last=N,eval=M|none", help="Run the end of an epoch before the comparison: a last batch of N samples, M evaluations, then training again, since a new shape may make every later step dynamic. With its K full batches a start is counted in epochs too. Default for training, from preset standard on: half a batch and an evaluation; none: full batches only."),
         click.option("--step", metavar="FILE.py:FN", help="A whole step of your own, FN(model, batch) or FN(model, batch, optimizer); the compiled arm gets the compiled model."),
         click.option("--planned-steps", type=click.IntRange(min=1), help="Steps of the run you plan."),
         click.option("--planned-hours", type=click.FloatRange(min=0, min_open=True), help="Or its length in hours of eager steps. Default: 24."),

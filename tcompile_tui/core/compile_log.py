@@ -74,6 +74,17 @@ _PART_OF_STAGE = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class EpochCompiles:
+    """What was compiled for the usual end of an epoch, by now."""
+
+    last: int | None
+    evaluations: int
+    over: bool = False
+    graphs: int = 0
+    recompiles: int = 0
+
+
 @dataclass
 class CompileLog:
     """Counts and lists; everything starts empty, and `heard_anything` tells silence from zero."""
@@ -99,6 +110,7 @@ class CompileLog:
     ops: int = 0
     kernels: int = 0
     autotunes: int = 0
+    epoch_end: EpochCompiles | None = None
     last_frame_id: str | None = None
     summary: ev.CompilerSummary | None = None
 
@@ -119,7 +131,8 @@ class CompileLog:
 
     @property
     def recompile_count(self) -> int:
-        """Recompiles that took place: an attempt that hits the limit compiles nothing."""
+        """Recompiles that took place, without those for the usual end of an epoch, which everyone has once. An attempt
+        that hits the limit compiles nothing."""
         return max(0, self.recompile_attempts - len(self.limit_hits))
 
     @property
@@ -199,8 +212,21 @@ class CompileLog:
         )
 
     @apply.register
+    def _usual_epoch_end(self, event: ev.UsualEpochEnd) -> None:
+        if event.begins:
+            self.epoch_end = EpochCompiles(event.last, event.evaluations)
+        elif self.epoch_end is not None:
+            self.epoch_end = replace(self.epoch_end, over=True)
+
+    @property
+    def _at_epoch_end(self) -> EpochCompiles | None:
+        return self.epoch_end if self.epoch_end is not None and not self.epoch_end.over else None
+
+    @apply.register
     def _graph(self, event: ev.GraphCaptured) -> None:
         self.graphs += 1
+        if (end := self._at_epoch_end) is not None:
+            self.epoch_end = replace(end, graphs=end.graphs + 1)
         self.ops += event.ops or 0
         frame = self.frames.get(event.compile_id or "")
         if frame is not None:
@@ -228,6 +254,9 @@ class CompileLog:
 
     @apply.register
     def _recompiled(self, event: ev.Recompiled) -> None:
+        if (end := self._at_epoch_end) is not None:
+            self.epoch_end = replace(end, recompiles=end.recompiles + 1)
+            return
         self.recompile_attempts += 1
         if len(self.recompiles) < _MAX_RECOMPILES_KEPT:
             self.recompiles.append(event)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 from tcompile_tui.core.compile_log import BreakSite, CompileLog
 from tcompile_tui.core.compile_options import Regions
-from tcompile_tui.core.events import Recompiled, Steadiness
+from tcompile_tui.core.events import Recompiled
 from tcompile_tui.core.failure_words import failure_advice
 from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.mode_status import ModeStatus
@@ -18,7 +17,6 @@ from tcompile_tui.core.state import RunState
 from tcompile_tui.core.units import percent, plural
 
 _MAX_WARNINGS = 3
-_SLOWER_AFTER_EPOCH = 1.05
 _DIED = (
     "its last lines in log.txt of the run folder may say why; with --device cpu, or another mode, it may get through"
 )
@@ -153,29 +151,6 @@ def _recompiles(state: RunState, results: Sequence[ModeResult]) -> Iterator[Find
                 "dynamic-shapes",
                 Severity.NOTE,
                 f"{dynamic.name} became a dynamic size ({dynamic.old or '?'} -> {dynamic.new or '?'})",
-            )
-
-
-def _epoch(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
-    """One odd batch can switch every later step to a dynamic graph: the comparison comes after it. Told only where
-    the level before is known and nothing else on the machine can have moved it."""
-    epoch = state.run.spec.step.epoch if state.run is not None else None
-    for result in results if epoch is not None and epoch.last is not None else ():
-        cold, warm = state.process_of(Phase.COLD, result.mode), state.process_of(Phase.WARM, result.mode)
-        if cold is None or warm is None or not cold.compile.dynamic_shapes or result.compiled_ms is None:
-            continue
-        arm = warm.arm(Arm.COMPILED)
-        if arm.steadiness is not Steadiness.STEADY or result.host_contended:
-            continue
-        before = arm.series.slice(arm.steady_from or 0, arm.warmup_steps)
-        if before and result.compiled_ms > _SLOWER_AFTER_EPOCH * median(before) / 1e6:
-            yield Finding(
-                "dynamic-after-epoch",
-                Severity.ADVICE,
-                f"{result.mode.value}: after the last batch of an epoch every step runs a dynamic graph, and is slower",
-                evidence=f"{median(before) / 1e6:.3g} ms before, {result.compiled_ms:.3g} ms after",
-                advice="DataLoader(drop_last=True), padding the last batch, or torch.compile(dynamic=False) keep the"
-                " static graph",
             )
 
 
@@ -338,6 +313,6 @@ def _explained(state: RunState, results: Sequence[ModeResult]) -> Iterator[Findi
 
 
 RULES: tuple[Rule, ...] = (
-    _modes_without_result, _start_outlasts_the_run, _dropped_frames, _what_ran, _graph_breaks, _recompiles, _epoch,
+    _modes_without_result, _start_outlasts_the_run, _dropped_frames, _what_ran, _graph_breaks, _recompiles,
     _cudagraphs, _guards, _fallback_ops, _compiler_warnings, _wrapper, _explained,
 )  # fmt: skip

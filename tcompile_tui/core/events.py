@@ -46,6 +46,7 @@ from .compiler_events import (
     RecompileLimitHit as RecompileLimitHit,
 )
 from .decode_events import PrefillsTimed as PrefillsTimed
+from .epoch_events import UnlikeBatchFailed as UnlikeBatchFailed, UsualEpochEnd as UsualEpochEnd
 from .event import AnyEvent as AnyEvent, Event as Event, stamp as stamp
 from .inspection import InputsInspected as InputsInspected, ModelInspected as ModelInspected
 from .output_events import (
@@ -423,7 +424,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     CompileSpan, FrameStarted, GraphCaptured, CodeGenerated, CacheLookup, GraphBreak, Recompiled, DynamicShape,
     FrameCompiled, RecompileLimitHit, CudagraphSkipped, CompilerCallback, CompilerWarning, CompilerSummary,
     Explained, FullgraphProbed, PrefillsTimed, ArtifactsMoved, ModelInspected, InputsInspected, ReplayStarted,
-    LoaderTimed, BatchFitted,
+    LoaderTimed, BatchFitted, UsualEpochEnd, UnlikeBatchFailed,
 )  # fmt: skip
 
 

@@ -95,6 +95,7 @@ class ProcessState:
     replay: Replay | None = None
     loader: ev.LoaderTimed | None = None
     batch: ev.BatchFitted | None = None
+    unlike_batch_failures: list[ev.UnlikeBatchFailed] = field(default_factory=list)
     compile: CompileLog = field(default_factory=CompileLog)
     pairs: list[Pair] = field(default_factory=list)
     apart: dict[Arm, list[BlockLevel]] = field(default_factory=dict)
@@ -294,6 +295,11 @@ class RunState:
     def _prefills_timed(self, event: ev.PrefillsTimed) -> None:
         if event.process in self.processes:
             self.processes[event.process].prefills[event.arm] = event
+
+    @_apply.register
+    def _unlike_batch_failed(self, event: ev.UnlikeBatchFailed) -> None:
+        if event.process in self.processes:
+            self.processes[event.process].unlike_batch_failures.append(event)
 
     @_apply.register
     def _artifacts(self, event: ev.ArtifactsMoved) -> None:

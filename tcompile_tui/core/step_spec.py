@@ -37,11 +37,14 @@ class FileFunction:
 Optimizer: TypeAlias = BuiltinOptimizer | FileFunction
 
 
+_NO_EPOCH = "none"
+
+
 @dataclass(frozen=True)
 class Epoch:
     """What an epoch has beside full batches: a last one of `last` samples, and `eval` batches of evaluation, each
     without gradients and in inference mode. None and 0: it has none. `train` is how many full batches it has, None
-    where that is not said."""
+    where that is not said. With nothing at all it asks for full batches only."""
 
     last: int | None = None
     eval: int = 0
@@ -59,14 +62,15 @@ class Epoch:
 
     def __str__(self) -> str:
         parts = (("train", self.train), ("last", self.last), ("eval", self.eval))
-        return ",".join(f"{name}={number}" for name, number in parts if number)
+        return ",".join(f"{name}={number}" for name, number in parts if number) or _NO_EPOCH
 
 
 @dataclass(frozen=True)
 class StepSpec:
     """One step. `loss` None means: the file's own, else the mean square. A training step is one optimizer step over
     `accumulate` micro-batches, its gradients clipped to the norm `grad_clip`. `own` is a whole step in the user's
-    code. `epoch` is run before the steps that are compared."""
+    code. `epoch` is run before the steps that are compared; None: training has the usual one, where the preset has
+    time for it."""
 
     loss: FileFunction | None = None
     optimizer: Optimizer = BuiltinOptimizer.ADAMW
@@ -139,7 +143,9 @@ def parse_accumulate(text: str) -> int:
 
 
 def parse_epoch(text: str) -> Epoch:
-    """Read `train=500,last=37,eval=2`; what is left out does not happen."""
+    """Read `train=500,last=37,eval=2`, where what is left out does not happen, or `none`."""
+    if text.strip() == _NO_EPOCH:
+        return Epoch()
     counts: dict[str, int] = {}
     for part in text.split(","):
         name, _, written = (word.strip() for word in part.partition("="))
@@ -147,7 +153,7 @@ def parse_epoch(text: str) -> Epoch:
         if not valid or len(written) > _MAX_DIGITS or int(written) == 0:
             raise SpecError(
                 f"cannot read --epoch '{text}': write last=37,eval=2 (size of the last batch, evaluations),"
-                " with train=500 before it for the number of full batches"
+                " with train=500 before it for the number of full batches; or none"
             )
         counts[name] = int(written)
     return Epoch(counts.get("last"), counts.get("eval", 0), counts.get("train"))
@@ -239,7 +245,8 @@ def step_text(step: StepSpec, amp: str | None) -> str:
         words.append(f"gradients clipped to {_written(step.grad_clip)}")
     if amp is not None:
         words.append(f"autocast to {amp}")
-    words += [f"an epoch with {step.epoch}"] if step.epoch is not None else []
+    if step.epoch is not None:
+        words.append("full batches only" if step.epoch == Epoch() else f"an epoch with {step.epoch}")
     words += ["channels_last"] if step.channels_last else []
     words += ["TF32"] if step.tf32 else []
     return ", ".join(words)

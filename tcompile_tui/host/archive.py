@@ -14,7 +14,8 @@ WORKER_PACKAGE = "_tcompile_worker"
 _CORE_MODULES = (
     "__init__.py", "spec_error.py", "input_spec.py", "argument_spec.py", "step_spec.py", "shape_spec.py",
     "compile_options.py", "data_spec.py", "spec.py", "event.py", "compiler_events.py", "output_events.py",
-    "shape_events.py", "decode_events.py", "batch_events.py", "fit_batch.py", "inspection.py", "events.py", "wire.py",
+    "shape_events.py", "decode_events.py", "batch_events.py", "epoch_events.py", "fit_batch.py", "inspection.py",
+    "events.py", "wire.py",
 )  # fmt: skip
 _ENTRY = f"from {WORKER_PACKAGE}.worker.__main__ import main\nmain()\n"
 

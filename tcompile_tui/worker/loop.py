@@ -12,12 +12,14 @@ from typing import Any
 
 import torch
 
-from ..core.events import Block, BlockRole, MemoryPeak, PrefillsTimed
-from ..core.spec import Arm, Task
+from ..core.events import Block, BlockRole, MemoryPeak, PrefillsTimed, UnlikeBatchFailed, UsualEpochEnd
+from ..core.spec import Arm, Preset, Task
+from ..core.step_spec import Epoch
 from .bench import Bench
 from .compare import snapshot_outputs
 from .decoding import Decoding, decode_cache
-from .epoch import epoch_steps
+from .epoch import epoch_steps, going_on, usual_epoch
+from .failures import describe_failure
 from .inputs import Batch, make_further_batches
 from .loading import seed_everything
 from .stepping import Step, make_autocast, make_step
@@ -200,21 +202,46 @@ class Loop:
     def run_further_calls(self) -> None:
         """Each of the file's further inputs, and what an epoch has beside full batches, twice: what recompiles does so
         here, before anything is compared."""
-        bench, epoch = self._bench, self._bench.job.spec.step.epoch
+        bench = self._bench
         batches = make_further_batches(bench.user, bench.job.spec, bench.device)
         if batches:
             bench.stage.name = "steps with more_inputs()"
             self.run_block(BlockRole.SETTLE, 2 * len(batches), step=self._step_on(batches))
-        if epoch is not None and epoch.has_unlike_batches:
-            bench.stage.name = f"steps of an epoch with {epoch}"
-            autocast = make_autocast(bench.job.spec, bench.device)
-            unlike = epoch_steps(epoch, self._called, self._batches[0], self._step_on, autocast)
-            first = self._steps_done
-            self.run_block(
-                BlockRole.SETTLE, 2 * len(unlike), step=lambda index: unlike[(index - first) % len(unlike)](index)
-            )
-        if batches or epoch is not None:
+        ran_epoch = self._run_end_of_epoch()
+        if batches or ran_epoch:
             self.run_block(BlockRole.SETTLE, _MIN_WARMUP_STEPS)
+
+    def _run_end_of_epoch(self) -> bool:
+        """The one that was asked for, else the usual one where there is time for it. False: there is none."""
+        bench, asked = self._bench, self._bench.job.spec.step.epoch
+        usual = asked is None and bench.training and bench.job.spec.preset in (Preset.STANDARD, Preset.THOROUGH)
+        epoch = usual_epoch(self._batches[0], bench.user.own.step is None) if usual else asked
+        if epoch is None or not epoch.has_unlike_batches:
+            return False
+        bench.stage.name = f"steps of an epoch with {epoch}"
+        autocast = make_autocast(bench.job.spec, bench.device)
+        unlike = epoch_steps(epoch, self._called, self._batches[0], self._step_on, autocast)
+        if usual:
+            unlike = going_on(unlike, self._tell_unlike_batch)
+            self._send_usual_epoch(epoch, begins=True)
+        first = self._steps_done
+        self.run_block(
+            BlockRole.SETTLE, 2 * len(unlike), step=lambda index: unlike[(index - first) % len(unlike)].run(index)
+        )
+        if usual:
+            self._send_usual_epoch(epoch, begins=False)
+        return True
+
+    def _send_usual_epoch(self, epoch: Epoch, *, begins: bool) -> None:
+        self._bench.channel.send(UsualEpochEnd(begins=begins, last=epoch.last, evaluations=2 * epoch.eval))
+
+    def _tell_unlike_batch(self, batch: str, error: Exception) -> None:
+        told = describe_failure(error, self._bench.stage.name, self.arm is Arm.COMPILED, inputs_given=True)
+        self._bench.channel.send(
+            UnlikeBatchFailed(
+                batch=batch, error_type=told.error_type, message=told.message, file=told.file, line=told.line
+            )
+        )
 
     def run_untimed(self, steps: int) -> None:
         """Steps that are not sent."""

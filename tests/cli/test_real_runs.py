@@ -29,7 +29,10 @@ def _finding_ids(verdict: dict[str, Any]) -> set[str]:
 
 
 def test_compile_wins_where_fusion_must(tmp_path: Path, sample_models: Path) -> None:
-    status, verdict, err = _run(tmp_path, str(sample_models / "pointwise_chain.py"))
+    metrics, series = tmp_path / "run.prom", tmp_path / "run.csv"
+    status, verdict, err = _run(
+        tmp_path, str(sample_models / "pointwise_chain.py"), "--metrics-textfile", str(metrics), "--csv", str(series)
+    )
     assert status == 0 and verdict is not None, err
     assert verdict["decision"].startswith("ENABLE") or "host-contended" in _finding_ids(verdict)
     mode = verdict["per_mode"]["default"]
@@ -38,19 +41,15 @@ def test_compile_wins_where_fusion_must(tmp_path: Path, sample_models: Path) -> 
     assert mode["agreement"] in ("same", "within rounding")
     assert mode["warm_cache"]["hits"] > 0, "the second start must come from the private caches"
     assert mode["cold_start_s"] > mode["warm_start_s"] > 0
+    assert f'decision="{verdict["decision"]}"' in metrics.read_text()
+    assert {"eager", "cold", "warm"} <= {line.split(",")[3] for line in series.read_text().splitlines()}
 
 
 def test_compile_loses_where_launches_dominate(tmp_path: Path, sample_models: Path) -> None:
-    metrics, series = tmp_path / "run.prom", tmp_path / "run.csv"
-    status, verdict, err = _run(
-        tmp_path, str(sample_models / "tiny_launch_bound.py"), "--planned-steps", "1000",
-        "--metrics-textfile", str(metrics), "--csv", str(series),
-    )  # fmt: skip
+    status, verdict, err = _run(tmp_path, str(sample_models / "tiny_launch_bound.py"), "--planned-steps", "1000")
     assert status == 0 and verdict is not None, err
     assert not verdict["decision"].startswith("ENABLE")
     assert verdict["paste"] is None
-    assert f'decision="{verdict["decision"]}"' in metrics.read_text()
-    assert {"eager", "cold", "warm"} <= {line.split(",")[3] for line in series.read_text().splitlines()}
 
 
 def test_a_model_that_fails_in_eager_names_its_line(tmp_path: Path, sample_models: Path) -> None:

@@ -57,6 +57,7 @@ def test_an_untouched_step_is_written_as_nothing() -> None:
         ("--epoch last=0", "write last=37,eval=2"),
         ("--epoch last=3,last=4", "write last=37,eval=2"),
         ("--epoch train=0", "with train=500 before it"),
+        ("--epoch no", "or none"),
         ("--loss", "--loss needs a value"),
         ("--learning-rate 1", "'--learning-rate' is no option of a step"),
         ("--tf32=yes", "is no option of a step"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tcompile_tui.core import events as ev
+from tcompile_tui.core.findings import Severity
 from tcompile_tui.core.spec import Arm
 from tcompile_tui.core.state import RunState
 from tcompile_tui.core.step_spec import Epoch, FileFunction, StepSpec
@@ -24,6 +25,40 @@ def _run(step: StepSpec, recompiled: bool = False) -> tuple[RunState, Verdict]:
         cold = [*cold[:-2], ev.Recompiled(compile_id="2/1", failures=(FIRST_CALL_GUARD,)), *cold[-2:]]
     state = replay(eager_process(), cold, warm, step=step)
     return state, decide(state)
+
+
+def _with_usual_end(*failures: ev.UnlikeBatchFailed, eager: tuple[ev.UnlikeBatchFailed, ...] = ()) -> Verdict:
+    cold, warm = both(Compiled(speedup=2.0))
+    at_end = [
+        ev.UsualEpochEnd(begins=True, last=16, evaluations=2),
+        ev.GraphCaptured(compile_id="0/1", ops=3),
+        ev.Recompiled(compile_id="0/1", failures=(ev.GuardFailure("size of x"),)),
+        replace(block(Arm.COMPILED, ev.BlockRole.SETTLE, 1000, [5.0, 2005.0]), compiled_at=(1001,)),
+        *failures,
+        ev.UsualEpochEnd(begins=False, last=16, evaluations=2),
+    ]
+    alone = eager_process()
+    return decide(replay([*alone[:-2], *eager, *alone[-2:]], [*cold[:-2], *at_end, *cold[-2:]], warm))
+
+
+def test_what_the_usual_end_of_an_epoch_compiles_is_a_part_of_the_start_and_no_recompile() -> None:
+    verdict = _with_usual_end()
+    (found,) = [finding for finding in verdict.findings if finding.id == "epoch-end-compiled"]
+    assert "a last batch of 16 and evaluation, compiled 1 graph more" in found.title
+    assert found.evidence.startswith("2.00 s of the cold start")
+    assert verdict.modes[0].result.recompiles == 0 and "recompiles" not in _ids(verdict)
+    assert "epoch-end-compiled" not in _ids(_run(StepSpec())[1])
+
+
+def test_a_last_batch_that_fails_is_blamed_on_the_compiler_only_if_eager_takes_it() -> None:
+    failure = ev.UnlikeBatchFailed(
+        batch="a last batch of 16", error_type="RuntimeError", message="no", file="net.py", line=9
+    )
+    (found,) = [f for f in _with_usual_end(failure).findings if f.id == "unlike-batch-fails"]
+    assert found.severity is Severity.WARNING and "runs in eager and fails compiled" in found.title
+    assert (found.file, found.line) == ("net.py", 9) and found.evidence == "RuntimeError: no"
+    (found,) = [f for f in _with_usual_end(failure, eager=(failure,)).findings if f.id == "unlike-batch-fails"]
+    assert found.severity is Severity.NOTE and "in eager either" in found.title
 
 
 def _ids(verdict: Verdict) -> set[str]:

@@ -16,7 +16,7 @@ from tcompile_tui.core import events as ev
 from tcompile_tui.core.reported_run import ReportedRun
 from tcompile_tui.core.spec import Mode, SpecError, Task, TensorSpec, parse_target
 from tcompile_tui.core.state import RunState
-from tcompile_tui.core.step_spec import StepSpec
+from tcompile_tui.core.step_spec import Epoch, StepSpec
 from tcompile_tui.report.script import script_text
 from tests.core.streams import Compiled, both, eager_process, replay
 from tests.report.reported import reported
@@ -76,6 +76,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "accumulate": {"task": Task.TRAIN, "step": StepSpec(accumulate=4)},
     "scaled": {"task": Task.TRAIN, "amp": "fp16", "device": "cuda"},
     "scaled and accumulated": {"task": Task.TRAIN, "amp": "fp16", "device": "cuda", "step": StepSpec(accumulate=2)},
+    "end of an epoch": {"task": Task.TRAIN, "step": StepSpec(epoch=Epoch(last=1, eval=2))},
+    "full batches only": {"task": Task.TRAIN, "step": StepSpec(epoch=Epoch())},
     "further calls": {"hooks": "\n\ndef more_inputs():\n    return [(torch.randn(3, 8),)]\n"},
     "built again": {"notice": "the other arm's model was built again, because copying failed (TypeError)"},
     "shared": {"notice": "both arms share one set of parameters, because memory is short"},
@@ -102,6 +104,7 @@ def test_every_kind_of_run_makes_valid_python(kind: str, tmp_path: Path) -> None
         ("accumulate", ["range(index * 4, (index + 1) * 4)", "(loss / 4).backward()"]),
         ("scaled and accumulated", ["scaler.scale(loss / 2).backward()", "scaler.step(optimizer)"]),
         ("further calls", ["module.more_inputs()"]),
+        ("end of an epoch", ["epoch_s = end_of_epoch(compiled_arm)", "end_of_epoch(eager_arm)", " + epoch_s"]),
         ("built again", ["eager_model = build()", "load_state_dict"]),
     ],
 )

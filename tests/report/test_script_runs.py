@@ -151,11 +151,28 @@ def test_a_model_of_a_library(target: str, class_name: str, inputs: Any, argumen
         assert names["eager_model"].config.hidden == 8 and not names["eager_model"].config.use_cache
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_the_end_of_an_epoch_is_run_before_the_comparison(frozen: bool, tmp_path: Path) -> None:
+    names = _carried_out(
+        tmp_path, task=Task.TRAIN, step=parse_step(["--epoch", "last=1,eval=2"]), inputs=parse_inputs(["float32[4,8]"])
+    )
+    seen: list[tuple[int, bool, bool, bool]] = []
+    model = names["eager_model"]
+    model.train(not frozen)
+    model.register_forward_hook(
+        lambda model, args, out: seen.append(
+            (args[0].size(0), model.training, torch.is_grad_enabled(), torch.is_inference_mode_enabled())
+        )
+    )
+    assert names["end_of_epoch"](names["eager_arm"]) >= 0
+    once = [(1, not frozen, True, False), (4, False, False, False), (4, False, False, True)]
+    assert seen == 2 * once and model.training is not frozen
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"step": parse_step(["--step", "net.py:step"])}, "a step of your own"),
-        ({"step": parse_step(["--epoch", "last=3"]), "task": Task.TRAIN}, "the end of an epoch"),
         ({"inputs": parse_inputs(["float32[4,3]@strides[1,4]"])}, "inputs with strides"),
         ({"arguments": parse_arguments(["config=@config.yaml"])}, "arguments from YAML"),
     ],

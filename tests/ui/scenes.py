@@ -66,8 +66,12 @@ def keys(*names: str) -> Lead:
 
 
 async def _settle(app: TCompileApp, pilot: Pilot[None]) -> None:
+    """Until the screen stays as it is: on a busy machine what was read is drawn some beats later."""
     await app.workers.wait_for_complete()
-    await pilot.pause()
+    before, now = "", screen_text(app)
+    while now != before:
+        await pilot.pause(0.1)
+        before, now = now, screen_text(app)
 
 
 # ---------------------------------------------------------------- Setup
@@ -90,10 +94,6 @@ def filled(*names: str) -> Lead:
     async def lead(app: TCompileApp, pilot: Pilot[None]) -> None:
         while not app.screen.query("#device") or app.screen.query_one("#device").options[-1] != _GPU:  # type: ignore[attr-defined]
             await pilot.pause(0.02)
-        before, now = "", screen_text(app)
-        while now != before:
-            await pilot.pause(0.1)
-            before, now = now, screen_text(app)
         await keys(*names)(app, pilot)
 
     return lead

@@ -69,11 +69,12 @@ def run_phase(
     artifacts_to: Path | None = None,
     handling: ShapeHandling | None = None,
     arm: Arm | None = None,
+    preset: Preset = Preset.SMOKE,
     **spec_changes: Any,
 ) -> PhaseRun:
     """Run `phase` of the model file on the CPU, with private caches; what is written goes to `folder`. `start(private)`
     gives another way to start the worker than a fresh interpreter: `private` are the variables of its own folders."""
-    spec = RunSpec(Target(str(model), None, None), preset=Preset.SMOKE, device="cpu", step=step, **spec_changes)
+    spec = RunSpec(Target(str(model), None, None), preset=preset, device="cpu", step=step, **spec_changes)
     resolved = resolve(spec.target, folder)
     log, output, root = EventLog(folder / "events.jsonl"), _Output(), roots.create_root()
     recorder = Recorder(log, lambda state: None)

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from tcompile_tui.core import events as ev
-from tcompile_tui.core.spec import Arm, Mode, Phase
+from tcompile_tui.core.spec import Arm, Mode, Phase, Preset
 from tcompile_tui.core.step_spec import Epoch, StepSpec
-from tcompile_tui.worker.epoch import epoch_steps, last_batch
+from tcompile_tui.worker.epoch import epoch_steps, last_batch, usual_epoch
 from tcompile_tui.worker.failures import StageError
 from tcompile_tui.worker.inputs import Batch
 
@@ -67,7 +67,7 @@ def test_evaluation_is_without_gradients_and_training_goes_on_after_it() -> None
 
     batch = Batch((torch.ones(4),), {})
     for step in epoch_steps(Epoch(last=3, eval=1), model, batch, train_on, contextlib.nullcontext):
-        step(0)
+        step.run(0)
         assert model.training
     assert trained == [3]
     assert seen == [(False, False, False), (False, False, True)]
@@ -86,3 +86,55 @@ def test_graphs_for_an_epoch_are_compiled_before_the_comparison_and_charged_to_t
     assert not after.compiled_at
     assert run.process.arms[Arm.COMPILED].later_compile_ns > 0.5 * max(epoch.step_ns)
     assert run.process.compile.dynamic_shapes
+
+
+@pytest.mark.parametrize(("samples", "last"), [(1, None), (3, None), (4, 2), (33, 16)])
+def test_the_usual_epoch_ends_with_half_a_batch(samples: int, last: int | None) -> None:
+    batch = Batch((torch.tensor(1.0), torch.ones(samples, 2)), {})
+    assert usual_epoch(batch, evaluates=True) == Epoch(last=last, eval=1)
+    assert usual_epoch(batch, evaluates=False).eval == 0
+
+
+def test_evaluation_leaves_what_was_frozen_in_evaluation() -> None:
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(2).eval(), torch.nn.Linear(2, 2))
+    model.training = True
+    steps = epoch_steps(Epoch(eval=1), model, Batch((torch.ones(4, 2),), {}), lambda _: print, contextlib.nullcontext)
+    for step in steps:
+        step.run(0)
+    assert [module.training for module in model.modules()] == [True, False, True]
+
+
+def test_training_has_the_usual_end_of_an_epoch_and_its_recompiles_are_told_apart(tmp_path: Path) -> None:
+    model = tmp_path / "net.py"
+    model.write_text(_NET)
+    run = run_phase(model, tmp_path, Phase.COLD, Mode.DEFAULT, preset=Preset.STANDARD)
+    assert run.process.done, run.process.failure
+    begins, over = run.all_of(ev.UsualEpochEnd)
+    assert begins.begins and not over.begins and begins.last == 4 and begins.evaluations == 2
+    end = run.process.compile.epoch_end
+    assert end is not None and end.recompiles > 0 and end.graphs >= 2, "a dynamic size, and evaluation"
+    assert run.process.compile.recompile_count == 0
+    assert run.process.arms[Arm.COMPILED].later_compile_ns > 0
+
+
+@pytest.mark.parametrize(
+    ("preset", "step"), [(Preset.QUICK, StepSpec()), (Preset.STANDARD, StepSpec(epoch=Epoch()))], ids=["quick", "none"]
+)
+def test_it_is_left_out_where_there_is_no_time_or_it_is_not_wanted(
+    tmp_path: Path, preset: Preset, step: StepSpec
+) -> None:
+    model = tmp_path / "net.py"
+    model.write_text(_NET)
+    run = run_phase(model, tmp_path, preset=preset, step=step)
+    assert run.process.done and not run.all_of(ev.UsualEpochEnd)
+    assert all(block.role is ev.BlockRole.WARMUP for block in run.all_of(ev.Block))
+
+
+def test_a_model_that_takes_full_batches_only_is_measured_all_the_same(tmp_path: Path) -> None:
+    model = tmp_path / "net.py"
+    model.write_text(_NET.replace("self.fc(x)", "self.fc(x.view(8, 16))"))
+    run = run_phase(model, tmp_path, preset=Preset.STANDARD)
+    assert run.process.done, run.process.failure
+    (failure,) = run.process.unlike_batch_failures
+    assert failure.batch == "a last batch of 4" and failure.error_type == "RuntimeError" and failure.line == 9
+    assert run.all_of(ev.Block)[-1].steps == 3, "it went on with full batches"

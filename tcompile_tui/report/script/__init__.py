@@ -8,6 +8,7 @@ from itertools import pairwise
 from tcompile_tui.core.findings import speedup_text
 from tcompile_tui.core.reported_run import ReportedRun
 from tcompile_tui.core.units import duration
+from tcompile_tui.report.script.epoch import epoch_piece
 from tcompile_tui.report.script.facts import Facts, literal, script_facts
 from tcompile_tui.report.script.inputs import inputs_piece
 from tcompile_tui.report.script.measuring import HEADERS, comparison_piece, timer_piece
@@ -30,8 +31,10 @@ def script_text(run: ReportedRun) -> str:
             inputs_piece(facts),
             steps_piece(facts),
             timer_piece(facts.cuda),
+            epoch_piece(facts),
             comparison_piece(facts),
         )
+        if piece
     )
     return f"{_head(facts, body)}\n\n\n{body}\n"
 

@@ -11,7 +11,9 @@ from tcompile_tui.core.events import ModelReady
 from tcompile_tui.core.input_spec import InputSpec, read_input, tensors_in
 from tcompile_tui.core.reported_run import ReportedRun
 from tcompile_tui.core.results import ModeResult
-from tcompile_tui.core.spec import RunSpec, Source, SpecError, Task
+from tcompile_tui.core.spec import Phase, RunSpec, Source, SpecError, Task
+from tcompile_tui.core.state import RunState
+from tcompile_tui.core.step_spec import Epoch
 
 # Those of the run: the same weights, and inputs of the same distribution.
 MODEL_SEED = 20_240_229
@@ -20,7 +22,8 @@ INPUT_SEED = 7_040
 
 @dataclass(frozen=True)
 class Facts:
-    """What the pieces of the script are chosen by. `own_loss`: the model's file has one that the run trained on."""
+    """What the pieces of the script are chosen by. `own_loss`: the model's file has one that the run trained on.
+    `epoch_end`: what the run had beside full batches."""
 
     run: ReportedRun
     spec: RunSpec
@@ -32,6 +35,7 @@ class Facts:
     cuda: bool
     own_loss: bool
     further_calls: bool
+    epoch_end: Epoch | None
     training_mode: bool
 
     @property
@@ -75,12 +79,27 @@ def script_facts(run: ReportedRun) -> Facts:
         cuda=started.device != "cpu",
         own_loss=model.loss is not None and model.loss.startswith("the file's"),
         further_calls=hooks is not None and hooks.more_inputs and not spec.inputs and spec.inputs_from is None,
+        epoch_end=_epoch_end(run.state, spec, result),
         training_mode=model.training or (hooks is not None and hooks.eval is False),
     )
 
 
 def literal(value: object) -> str:
     return ascii(value)
+
+
+def _epoch_end(state: RunState, spec: RunSpec, result: ModeResult) -> Epoch | None:
+    """What was asked for, else the usual one, as far as it got through."""
+    asked, cold = spec.step.epoch, state.process_of(Phase.COLD, result.mode)
+    if asked is not None:
+        return asked if asked.has_unlike_batches else None
+    usual = cold.compile.epoch_end if cold is not None else None
+    if cold is None or usual is None:
+        return None
+    failed = {failure.batch for failure in cold.unlike_batch_failures}
+    last = usual.last if f"a last batch of {usual.last}" not in failed else None
+    epoch = Epoch(last=last, eval=1 if usual.evaluations and not any("evaluation" in batch for batch in failed) else 0)
+    return epoch if epoch.has_unlike_batches else None
 
 
 def _beyond_a_script(spec: RunSpec, model: ModelReady) -> str | None:
@@ -91,7 +110,6 @@ def _beyond_a_script(spec: RunSpec, model: ModelReady) -> str | None:
             what
             for holds, what in (
                 (spec.step.own is not None, "a step of your own (--step), which is a script already"),
-                (spec.step.epoch is not None, "the end of an epoch (--epoch)"),
                 (any(a.file and a.file.endswith((".yaml", ".yml")) for a in spec.arguments), "arguments from YAML"),
                 (any(_has_strides(each) for each in spec.inputs), "inputs with strides"),
                 (natural and not _has_plain_inputs(model), "the nested inputs of this library's model"),

@@ -73,6 +73,12 @@ def comparison_piece(facts: Facts) -> str:
         time_steps(step, 0, 2 * len(others))
     time_steps(compiled, 0, 3)
 """
+    epoch = "    epoch_s = end_of_epoch(compiled_arm)\n" if facts.epoch_end is not None else ""
+    if epoch:
+        further += """
+    end_of_epoch(eager_arm)
+    time_steps(compiled, 0, 3)
+"""
     start = facts.result.cold_start
     found = speedup_text(facts.result)
     return f'''\
@@ -148,8 +154,9 @@ def differences(eager_ms, lost):
 def main():
     first_compiled = warm_up(compiled)
     compiled_s = statistics.median(first_compiled[len(first_compiled) // 2 :])
+{epoch}\
     if COLD_START:
-        start_s = IMPORT_S + sum(first_compiled[:10]) - 10 * compiled_s
+        start_s = IMPORT_S + sum(first_compiled[:10]) - 10 * compiled_s{" + epoch_s" if epoch else ""}
         print(f"cold start {{start_s:.1f}} s: import of the compiler and the first steps beyond their steady time")
         print("the run found {duration(start.total_s if start is not None else None)}")
 {further}
