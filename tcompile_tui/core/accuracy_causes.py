@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tcompile_tui.core import events as ev
 from tcompile_tui.core.accuracy import Agreement
 from tcompile_tui.core.findings import Finding, Rule, Severity
 from tcompile_tui.core.mode_status import ModeStatus
 from tcompile_tui.core.results import ModeResult
 from tcompile_tui.core.state import RunState
+from tcompile_tui.core.units import plural
 
 _SEVERITY = {
     Agreement.DIFFERENT: Severity.BLOCKER,
@@ -31,6 +33,24 @@ def _accuracy(state: RunState, results: Sequence[ModeResult]) -> Iterator[Findin
                 advice="compare the model's metric with and without compile before you rely on it",
                 mode=result.mode,
             )
+
+
+def _nan_in_eager_too(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
+    """They count as equal, so the outputs agree; but whoever trusts such a model should hear of it."""
+    compared = [
+        found
+        for process in state.processes.values()
+        if (found := process.comparisons.get(ev.ComparisonKind.COMPILED)) is not None
+    ]
+    leaves = next((found.leaves for found in compared if any(leaf.nan_in_both for leaf in found.leaves)), ())
+    for leaf in [leaf for leaf in leaves if leaf.nan_in_both][:1]:
+        yield Finding(
+            "outputs-nan",
+            Severity.NOTE,
+            f"{leaf.path or 'the output'} has NaN, in eager as when compiled",
+            evidence=f"{plural(leaf.nan_in_both, 'NaN')} of {plural(leaf.elements, 'value')}, at the same places",
+            advice="check the model with inputs of your own: compile is not the cause",
+        )
 
 
 def _accumulation(state: RunState, results: Sequence[ModeResult]) -> Iterator[Finding]:
@@ -62,4 +82,4 @@ def _accumulation_evidence(state: RunState, result: ModeResult) -> str | None:
     return f"torch raises: {raised.message.strip().splitlines()[0][:200]}" if raised is not None else None
 
 
-RULES: tuple[Rule, ...] = (_accuracy, _accumulation)
+RULES: tuple[Rule, ...] = (_accuracy, _nan_in_eager_too, _accumulation)

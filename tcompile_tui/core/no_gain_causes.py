@@ -21,6 +21,8 @@ _GUARDS_MATTER = 0.1
 _SHORT_STEP_MS = 0.25
 _MOSTLY = 0.8
 _SLOWER_KERNELS = 1.02
+# In the names of operators that take or make complex numbers, and of the transforms that need them.
+_COMPLEX = ("complex", "_fft_")
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,19 @@ def _no_cudagraph(arms: _Arms) -> _Cause | None:
         "its cudagraphs were skipped",
         evidence=next(iter(skips))[:300],
         advice="remove the cause, or use the default mode, which costs less to start",
+    )
+
+
+def _complex_numbers(arms: _Arms) -> _Cause | None:
+    """Inductor generates no code for complex operators: each stays a call of its own."""
+    operators = arms.cold.compile.fallback_ops if arms.cold is not None else {}
+    found = sorted(name for name in operators if any(word in name for word in _COMPLEX))
+    if not found:
+        return None
+    return _Cause(
+        "Inductor generates no code for operators on complex numbers",
+        evidence=f"called one by one, as in eager: {', '.join(found[:4])}",
+        advice="compute with real and imaginary parts (torch.view_as_real) where the time goes",
     )
 
 
@@ -153,7 +168,8 @@ def _noise(arms: _Arms) -> _Cause | None:
 
 
 _CAUSES: tuple[_Test, ...] = (
-    _broken_graph, _compiled_again, _no_cudagraph, _short_step, _nothing_to_fuse, _slower_kernels, _noise
+    _broken_graph, _compiled_again, _no_cudagraph, _complex_numbers, _short_step, _nothing_to_fuse, _slower_kernels,
+    _noise,
 )  # fmt: skip
 
 

@@ -46,6 +46,10 @@ def _causes(
     return [finding for finding in verdict.findings if finding.id == "no-gain"]
 
 
+COMPLEX = ev.CodeGenerated(
+    compile_id="0/0", kernels=1, kernel_languages=("triton",), library_calls=(),
+    fallback_ops=("aten.mul.Tensor", "aten.view_as_complex.default"),
+)  # fmt: skip
 BUSY = [_profile(Arm.EAGER, 9.5, 9), _profile(Arm.COMPILED, 10.5, 9)]
 REDUCED = replace(SLOWER, mode=Mode.REDUCE_OVERHEAD)
 
@@ -56,6 +60,7 @@ REDUCED = replace(SLOWER, mode=Mode.REDUCE_OVERHEAD)
         (replace(SLOWER, broken_pairs=(3,)), [BREAK, SKIPPED], [_issued(1.0), *BUSY], "cuda", "1 graph break"),
         (replace(SLOWER, broken_pairs=(3,)), [SKIPPED], [_issued(1.0), *BUSY], "cuda", "keeps compiling"),
         (REDUCED, [SKIPPED], [_issued(1.0), *BUSY], "cuda", "cudagraphs were skipped"),
+        (SLOWER, [COMPLEX], [_issued(1.0), *BUSY], "cuda", "operators on complex numbers"),
         (SLOWER, [SKIPPED], [_issued(1.0), *BUSY], "cuda", "the GPU waits for the CPU"),
         (SLOWER, [SKIPPED], [_issued(0.1), *BUSY], "cuda", "nearly nothing to fuse"),
         (SLOWER, [], [_profile(Arm.EAGER, 9.5, 1), _profile(Arm.COMPILED, 10.5, 1)], "cuda", "slower than eager's"),
